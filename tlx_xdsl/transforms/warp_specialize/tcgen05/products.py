@@ -37,25 +37,24 @@ from math import prod
 
 from xdsl.dialects import scf
 from xdsl.dialects.arith import AddfOp
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.base import element_bits, layout_attr, scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.base import element_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.ttg import MemDescType, columns_of
-from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.targets import Feature, Target
 
 from ...rewriting import Pass, insert_before, ops_of
 from ..products.dot_operands import is_zero
-from ..products.numbers import number
 from ..refusal import refusal_at
 from ..slices import drop_idle
 from ..tasks import NOTE, RESERVED_BYTES
 from ..tasks_of import copies_of
 from .accumulators import Accumulator, Accumulators
+from .memory import barriers_before, before_tasks, capture
 from .operands import Operands, accumulator_type, fits_tensor_memory, operand_type, operands_of, why_no_tcgen05
 from .releases import Releases
 from .sharing import shared, span_of, span_of_operand
@@ -171,13 +170,13 @@ class _Partition:
         return Plan(accumulators, operands, releases, places, stores, self.copies)
 
     def _depth(self, accumulator: Accumulator, accumulators: Accumulators) -> int:
-        """Two buffers for a sum that a loop around makes in each turn, which then overlaps what follows from the last."""
+        """Two buffers for a sum that a loop around makes in each turn: one is made while threads use the other."""
         if len(accumulator.loops) != 1 or accumulator.signals_each or self.options.accumulators == 1:
             return 1
         loop, position = accumulator.loops[0]
         is_in_loop = isinstance(loop.parent_op(), scf.ForOp)
-        is_sum = accumulators.is_fresh(loop, position) and all(dot.parent is loop.body.block for dot in accumulator.dots)
-        return 2 if is_in_loop and is_sum else 1
+        is_sum = all(dot.parent is loop.body.block for dot in accumulator.dots)
+        return 2 if is_in_loop and is_sum and accumulators.is_fresh(loop, position) else 1
 
     def _fit(
         self, sums: Sequence[Sequence[Accumulator]], depths: dict[Accumulator, int], blocks: list[list[_Key]]
@@ -202,16 +201,17 @@ class _Partition:
         """Allocate the buffers of accumulators that share them."""
         first = group[0].dots[0]
         type_ = accumulator_type(first.d.type, depth * self.copies)
-        array = self._before_tasks(ttng.TMEMAllocOp(operands=[None], result_types=[type_, None]), first).results[0]
+        made = ttng.TMEMAllocOp(operands=[None], result_types=[type_, None])
+        array = before_tasks(self.tasks, made, first).results[0]
         array.name_hint = f"{_name(group[0])}_{'sum' if group[0].loops else 'tile'}"
         if depth > 1:
             note = "two sums take turns, so that the products of one run beside the work with the other"
-            array.owner.attributes[NOTE] = StringAttr(note)  # pyright: ignore
-        return self._capture(array)
+            made.attributes[NOTE] = StringAttr(note)
+        return capture(self.tasks, self.index, array)
 
     def _done(self, accumulator: Accumulator, depth: int) -> SSAValue:
-        barriers = self._barriers(depth * self.copies, f"{_name(accumulator)}_done", accumulator.dots[0])
-        return self._capture(barriers)
+        barriers = barriers_before(self.tasks, depth * self.copies, f"{_name(accumulator)}_done", accumulator.dots[0])
+        return capture(self.tasks, self.index, barriers)
 
     def _operand_buffer(self, key: _Key, *, in_tensor_memory: bool) -> SSAValue:
         block = _block(key)
@@ -221,9 +221,9 @@ class _Partition:
             made = ttng.TMEMAllocOp(operands=[None], result_types=[type_, None])
         else:
             made = ttg.LocalAllocOp(operands=[None], result_types=[type_])
-        array = self._before_tasks(made, key[0]).results[0]
+        array = before_tasks(self.tasks, made, key[0]).results[0]
         array.name_hint = f"{block.name_hint or 'operand'}_buffer"
-        return self._capture(array)
+        return capture(self.tasks, self.index, array)
 
     def _check_shared_memory(self, dot: tt.DotOp) -> None:
         """Refuse what shared memory has no room for."""
@@ -240,44 +240,14 @@ class _Partition:
                     pass
         limit = self.target.shared_bytes - RESERVED_BYTES
         if needed > limit:
-            raise refusal_at(dot, f"the rings and its operands need {needed:,} bytes of shared memory, {limit:,} are there")
+            need = f"{needed:,} bytes of shared memory"
+            raise refusal_at(dot, f"the rings and the operands of its products need {need}, {limit:,} are there")
 
     def _have_whole_warp_groups(self) -> None:
         """Give the task 4 or 8 warps: fewer don't reach all of tensor memory."""
         warps = list(self.tasks.num_warps)
         warps[self.index] = min(max(warps[self.index], WARP_GROUP), 2 * WARP_GROUP)
         self.tasks.partition_num_warps = DenseArrayBase.from_list(i32, warps)
-
-    # --- memory --------------------------------------------------------------------------------------------------
-
-    def _before_tasks(self, op: Operation, dot: tt.DotOp) -> Operation:
-        Rewriter.insert_op(op, InsertPoint.before(self.tasks))
-        op.location = dot.location
-        return op
-
-    def _barriers(self, count: int, name: str, dot: tt.DotOp) -> SSAValue:
-        """Allocate and initialise barriers that one arrival completes."""
-        type_ = MemDescType.get((count, 1), i64, layout_attr(unswizzled_layout(1)), ttg.SharedMemorySpaceAttr())
-        array = self._before_tasks(ttg.LocalAllocOp(operands=[None], result_types=[type_]), dot).results[0]
-        array.name_hint = name
-        one = MemDescType.get((1,), i64, type_.encoding, type_.memory_space)
-        for index in range(count):
-            place = number(self.tasks, index)
-            view = ttg.MemDescIndexOp(operands=[array, place], result_types=[one])
-            self._before_tasks(view, dot)
-            start = ttng.InitBarrierOp(operands=[view.result], properties={"count": IntegerAttr(1, i32)})
-            self._before_tasks(start, dot)
-        return array
-
-    def _capture(self, value: SSAValue) -> SSAValue:
-        """Give a value of the code around to all partitions; return the argument of this one."""
-        partitions = self.tasks.partitions
-        partitions.operands = [*partitions.operands, value]
-        for region in partitions.partition_regions:
-            block = region.blocks[0]
-            argument = block.insert_arg(value.type, len(block.args))
-            argument.name_hint = value.name_hint
-        return self.region.blocks[0].args[-1]
 
 
 def _block(key: _Key) -> SSAValue:

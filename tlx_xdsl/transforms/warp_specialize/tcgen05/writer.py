@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import BoolAttr, TensorType, UnitAttr, i1, i32
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
@@ -95,6 +95,9 @@ class Writer:
         self._block(old, code, scope)
         end = old.last_op
         assert end is not None, "a task ends in an operation"
+        for accumulator in self.accumulators.all:
+            # Its last result was of no use, but no product may be in flight when the task ends.
+            self._wait(accumulator, code, scope)
         code.at = end
         code.add(end.clone(scope.values))
         return Region(block)
@@ -184,11 +187,15 @@ class Writer:
             return _flag(code, False)
         accumulator = self.accumulators.of[dot.d]
         if not self.accumulators.is_replaced(dot):
-            loop = dot.parent_op()
-            if isinstance(loop, scf.ForOp) and dot.c.owner is loop.body.block:
-                if self.accumulators.is_fresh(loop, dot.c.index - 1):
-                    turn, lower = (scope.values.get(value, value) for value in (loop.body.block.args[0], loop.lb))
-                    return code.value(CmpiOp("sgt", turn, lower))
+            loop, before = dot.parent_op(), dot.c
+            if (
+                isinstance(loop, scf.ForOp)
+                and isinstance(before, BlockArgument)
+                and before.block is loop.body.block
+                and self.accumulators.is_fresh(loop, before.index - 1)
+            ):
+                turn, lower = (scope.values.get(value, value) for value in (loop.body.block.args[0], loop.lb))
+                return code.value(CmpiOp("sgt", turn, lower))
             return _flag(code, True)
         block = self._value(dot.c, code, scope)
         self._wait(accumulator, code, scope)
@@ -326,8 +333,8 @@ class Writer:
         self._load_all([op.lb, op.ub, op.step, *(op.iter_args[n] for n in kept)], code, scope)
         for number, accumulator in held.items():
             self._start(op, number, accumulator, code, scope)
-            if self.places[accumulator].depth > 1:
-                # The number of the buffer stays the same in the loop.
+            if not accumulator.signals_each:
+                # The number of the buffer, and the phase, stay the same in the loop.
                 self._index(accumulator, code, scope)
         inside_needs = [value for value in self.accumulators.loaded_in(op) if not _lies_in(value, op)]
         self._load_all(inside_needs, code, scope)
@@ -369,7 +376,7 @@ class Writer:
         for accumulator, result in zip(carried, loop.results[len(kept) :], strict=True):
             result.name_hint = self._name_of_count(accumulator)
             scope.counts[accumulator] = result
-        scope.issued |= self._left_in(op)
+        scope.issued |= below.issued
 
     def _start(self, op: scf.ForOp, number: int, accumulator: Accumulator, code: Code, scope: Scope) -> None:
         """Put the first value of what a loop carries where its products are."""
@@ -407,7 +414,7 @@ class Writer:
         return by_turn, carried
 
     def _left_in(self, op: Operation) -> set[Accumulator]:
-        """The accumulators whose products may be in flight when a loop or branch ends, or begins its next turn.
+        """The accumulators whose products may be in flight when a loop begins its next turn.
 
         What no loop carries, and products signal, is waited for in the block of the product.
         """
@@ -428,6 +435,7 @@ class Writer:
         self._load_all(outer, code, scope)
         counted = [each for each in self.accumulators.all if self._begins_phases(op, each)]
         regions: list[Region] = []
+        issued: set[Accumulator] = set()
         for region in op.regions:
             within, below = Code(Block()), scope.inner()
             within.at = op
@@ -439,6 +447,7 @@ class Writer:
             within.at = op if end is None else end
             within.add(scf.YieldOp(*results, *(below.counts[each] for each in counted)))
             regions.append(Region(within.block))
+            issued |= below.issued
         if not op.results and not counted and not op.false_region.blocks:
             regions[1] = Region()
         types: list[Attribute] = [*op.result_types, *[i32] * len(counted)]
@@ -449,7 +458,7 @@ class Writer:
         for accumulator, result in zip(counted, branch.results[len(op.results) :], strict=True):
             result.name_hint = self._name_of_count(accumulator)
             scope.counts[accumulator] = result
-        scope.issued |= self._left_in(op)
+        scope.issued |= issued
 
     def _begins_phases(self, op: Operation, accumulator: Accumulator) -> bool:
         if accumulator.signals_each:
@@ -498,9 +507,7 @@ def _in_registers(block: Attribute, element: Attribute) -> TensorType[Attribute]
 def _load(code: Code, buffer: SSAValue, value: SSAValue) -> SSAValue:
     """Load a block from tensor memory."""
     element = memdesc_type(buffer.type).element_type
-    loaded = ttng.TMEMLoadOp(
-        operands=[buffer, None], result_types=[_in_registers(value.type, element), None, None]
-    )
+    loaded = ttng.TMEMLoadOp(operands=[buffer, None], result_types=[_in_registers(value.type, element), None, None])
     return code.value(tlx.ReleaseLayoutOp(operands=[code.value(loaded)], result_types=[value.type]), value.name_hint)
 
 
