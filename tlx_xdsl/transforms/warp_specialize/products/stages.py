@@ -37,6 +37,8 @@ class Stages:
     """Numbers of the carried values that the late stage computes."""
     crossing: list[SSAValue]
     """Values of the early stage that the late stage takes."""
+    held_over: frozenset[Operation]
+    """Loads of the early stage from slots that the late stage gives back."""
 
 
 def stages_of(loop: scf.ForOp, rings: RingLinks) -> Stages | None:
@@ -68,6 +70,7 @@ def _deal(
     from_rings, by_turn = graph.from_rings(), graph.by_turn()
     again = graph.inputs_within(late, from_rings - late)
     late = late | again
+    held_over: set[Operation] = set()
     for unit in graph.units:
         if again.intersection(unit.loads):
             late |= set(unit.arrivals)
@@ -77,6 +80,8 @@ def _deal(
             elif unit.depth < 2:
                 # The task would hold one slot while it waits for the next.
                 return None
+            else:
+                held_over |= set(unit.loads)
     late |= graph.inputs_within(late, by_turn)
     only_late = _only(graph, late, again | by_turn, first)
     for unit in graph.units:
@@ -101,6 +106,7 @@ def _deal(
         ],
         late_arguments,
         crossing,
+        frozenset(held_over),
     )
 
 
