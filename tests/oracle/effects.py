@@ -16,7 +16,8 @@ _PURE = frozenset(
         "tt.dot_scaled", "tt.expand_dims", "tt.fp_to_fp", "tt.gather", "tt.get_num_programs", "tt.get_program_id",
         "tt.histogram", "tt.int_to_ptr", "tt.join", "tt.make_range", "tt.make_tensor_descriptor", "tt.mulhiui",
         "tt.precise_divf", "tt.precise_sqrt", "tt.ptr_to_int", "tt.reshape", "tt.splat", "tt.split", "tt.trans",
-        "tt.unsplat",
+        "tt.unsplat", "ttg.convert_layout", "ttg.memdesc_index", "ttg.memdesc_reinterpret", "ttg.memdesc_reshape",
+        "ttg.memdesc_subslice", "ttg.memdesc_trans",
     )
 )  # fmt: skip
 

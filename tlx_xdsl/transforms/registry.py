@@ -74,10 +74,18 @@ _MODULES = {
     "tlx-ws-form-descriptors": "transforms.warp_specialize.descriptors",
     "tlx-ws-form-tasks": "transforms.warp_specialize.tasks",
     "tlx-ws-host-descriptors": "transforms.warp_specialize.host_descriptors",
+    "tlx-ws-issue-products": "transforms.warp_specialize.tcgen05.issue",
     "tlx-ws-make-persistent": "transforms.warp_specialize.persistent",
     "tlx-ws-prefetch-loads": "transforms.warp_specialize.prefetch_loads",
     "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
+    "tlx-ws-structure-returns": "transforms.warp_specialize.structure_returns",
+    "tlx-ws-delay-scales": "transforms.warp_specialize.delay_scales",
+    "tlx-ws-split-masks": "transforms.warp_specialize.split_masks",
+    "tlx-ws-split-rows": "transforms.warp_specialize.rows.split_rows",
     "tlx-ws-split-rows": "transforms.warp_specialize.split_rows",
+    "tlx-ws-stage-stores": "transforms.warp_specialize.stage_stores",
+    "tlx-ws-stage-stores": "transforms.warp_specialize.stores.stage_stores",
+    "tlx-ws-tensor-memory": "transforms.warp_specialize.tcgen05.products",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
 """The module of each pass, below `tlx_xdsl`."""

@@ -134,9 +134,9 @@ def _array_types(named: Mapping[str, Any]) -> dict[str, Signature]:
 def _hashable(values: Mapping[str, Any]) -> Any:
     """Constants or options as a part of a key."""
     try:
-        items = tuple((name, unwrapped(value)) for name, value in values.items())
+        items: Any = tuple((name, unwrapped(value)) for name, value in values.items())
         hash(items)
     except TypeError:
         return values_fingerprint(values)
     # 1 and True are equal, and different constants.
-    return tuple((name, type(value), value) for name, value in items)
+    return items, tuple(value.__class__ for _, value in items)

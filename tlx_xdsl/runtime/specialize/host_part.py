@@ -1,7 +1,8 @@
 """Arguments of a specialised kernel's launch, made of the plain kernel's: descriptors, sizes of the grid, conditions.
 
 What is made, and when it may be, are Python expressions over the names of the plain kernel's parameters, as the passes
-wrote them into the module (`read_host_part.py`). A pointer's name is its address, and `grid` the plain launch's grid.
+wrote them into the module (`read_host_part.py`). A pointer's name is its address, `grid` the plain launch's grid, and
+`elements['x_ptr']` how many elements there is memory for from that address on.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.language.compile_time import unwrapped
 
 from ..driver.host_values import is_constant, is_descriptor
-from ..launch.tensor_descriptor import TensorDescriptor
+from ..launch.tensor_descriptor import TensorDescriptor, element_size
 
 
 @dataclass(frozen=True)
 class Given:
     """An argument of the plain kernel, as it is; `block` is that of a descriptor, which may be another than the
-    launch's."""
+    launch's.
+    """
 
     name: str
     block: tuple[int, ...] | None = None
@@ -52,7 +54,7 @@ class Computed:
 Part = Given | Described | Computed
 
 _KINDS: dict[str, type[Any]] = {"given": Given, "described": Described, "computed": Computed}
-_FUNCTIONS = {"__builtins__": {}, "min": min, "max": max, "abs": abs}
+_FUNCTIONS: dict[str, Any] = {"__builtins__": {}, "min": min, "max": max, "abs": abs}
 """All that expressions may call."""
 
 
@@ -73,7 +75,8 @@ class HostPart:
         `named` has all arguments by name; `programs` is how many programs the GPU runs at a time.
         """
         sizes = grid_of(grid, {name: unwrapped(value) for name, value in named.items()})
-        names = {**_FUNCTIONS, **{name: _number(value) for name, value in named.items()}, "grid": sizes}
+        names: dict[str, Any] = {**_FUNCTIONS, **{name: _number(value) for name, value in named.items()}, "grid": sizes}
+        names["elements"] = _Elements(named)
         for text, code in self._conditions:
             if not eval(code, names):  # the compiler's own text
                 return f"the launch does not fit: {text} does not hold"
@@ -95,10 +98,9 @@ class HostPart:
             case Computed(expression):
                 return eval(self._code(expression), names)  # the compiler's own text
             case Described(pointer, shape, strides, block, padding):
-                extents = [[int(eval(self._code(each), names)) for each in group] for group in (shape, strides)]
-                base = named[pointer]
+                sizes, steps = ([int(eval(self._code(each), names)) for each in group] for group in (shape, strides))
                 try:
-                    return TensorDescriptor(base, *extents, list(block), padding)
+                    return TensorDescriptor(named[pointer], sizes, steps, list(block), padding)
                 except ValueError as error:
                     return _Unfit(f"the launch does not fit: TMA can't address '{pointer}': {error}")
 
@@ -127,9 +129,32 @@ class HostPart:
         """Return what `as_json` has made a file of. Raises LookupError and TypeError for anything else."""
         parts: list[Part] = []
         for each in cast("list[dict[str, Any]]", known["parts"]):
-            fields = {name: tuple(value) if isinstance(value, list) else value for name, value in each.items()}
-            parts.append(_KINDS[fields.pop("kind")](**fields))
+            kind = _KINDS[each.pop("kind")]
+            lists = {name: tuple(cast("list[Any]", value)) for name, value in each.items() if isinstance(value, list)}
+            parts.append(kind(**{**each, **lists}))
         return HostPart(tuple(parts), tuple(known["conditions"]), bool(known["persistent"]))
+
+
+class _Elements(dict[str, int]):
+    """The elements from each pointer's address to the end of its memory, counted when one asks."""
+
+    def __init__(self, named: Mapping[str, Any]):
+        super().__init__()
+        self._named = named
+
+    def __missing__(self, name: str) -> int:
+        """Count them."""
+        array: Any = self._named[name]
+        if isinstance(array, np.ndarray):
+            _, end = np.lib.array_utils.byte_bounds(cast(Any, array))
+            count = (end - address_of(array)) // array.itemsize
+        else:
+            storage = array.untyped_storage() if callable(getattr(array, "untyped_storage", None)) else None
+            size = element_size(array)
+            whole = array.numel() * size if storage is None else storage.nbytes() - array.storage_offset() * size
+            count = whole // size
+        self[name] = count
+        return count
 
 
 @dataclass(frozen=True)
@@ -142,14 +167,14 @@ def _number(value: Any) -> Any:
     if is_constant(value):
         return unwrapped(value)
     if is_descriptor(value) or isinstance(value, bool | int | float | np.generic | tuple):
-        return value
+        return cast(Any, value)
     return address_of(value)
 
 
 def address_of(array: Any) -> int:
     """The address of an array's first element; 0 for a tensor that stands for one."""
     if isinstance(array, np.ndarray):
-        return cast("int", array.ctypes.data)
+        return array.ctypes.data
     return int(array.data_ptr()) if callable(getattr(array, "data_ptr", None)) else 0
 
 

@@ -28,7 +28,8 @@ def host_part_of(module: ModuleOp) -> HostPart:
     computed: list[str] = []
     at = 0
     while at < len(args):
-        arg, known = args[at], attributes[at] if at < len(attributes) else {}
+        arg = args[at]
+        known: Mapping[str, Attribute] = attributes[at] if at < len(attributes) else {}
         type_ = arg.type
         at += 1
         if isinstance(value := known.get(VALUE), StringAttr):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 from typing import Any
 
-from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.errors import CompilationError, InputTypeError
 from tlx_xdsl.frontend.python.source import Signature
 from tlx_xdsl.grid import Grid
 
@@ -84,7 +84,7 @@ class _Search:
     def found(self) -> Specialized:
         """Return the choice."""
         base = self.by_rules()
-        if base.specialized.refused is not None:
+        if not base.specialized:
             return base.specialized
         by = self.settings.by
         if by == "rules" or self.wanted.grid is None or not is_known(self.wanted.target):
@@ -108,7 +108,7 @@ class _Search:
             reason = f"the clock expects {plain:.4g} ms of it, and {best.milliseconds:.4g} ms when it is specialised"
             return refused_by_choice(chosen, _plain_because(reason))
         value = f"{plain:.4g} ms" if isinstance(plain, float) else plain
-        other = Alternative("plain", plain) if isinstance(plain, float) else Alternative("plain", why_not=plain)
+        other = Alternative("plain", None, plain) if isinstance(plain, str) else Alternative("plain", plain)
         decision = Decision("specialise", True, f"the clock expects {value} of the plain kernel", alternatives=(other,))
         return replace(chosen, decisions=(decision, *chosen.decisions))
 
@@ -125,13 +125,17 @@ class _Search:
         known = self.by_text.get(made.source)
         if known is not None:
             return known
-        verdict = proof_of(made.kernel, made.specialization)
+        found = self.by_text[made.source] = Candidate(decisions, made)
+        try:
+            verdict = proof_of(made.kernel, made.specialization)
+        except CompilationError as error:
+            found.why_not = f"the written source does not compile: {error.message}"
+            return found
         if verdict.answer == "unknown":
             verdict = self._explored(made, verdict)
-        found = Candidate(decisions, replace(made, verdict=verdict))
+        found.specialized = replace(made, verdict=verdict)
         if not verdict:
             found.why_not = f"its synchronisation is {_said(verdict)}"
-        self.by_text[made.source] = found
         return found
 
     def _explored(self, made: Specialized, verdict: Verdict) -> Verdict:
@@ -182,13 +186,24 @@ class _Search:
         return best, decided
 
     def by_rules(self) -> Candidate:
-        """Return the candidate of the rules: the given decisions, with as many buffers as fit where that is not said."""
-        given = self.settings.decisions.get("depth")
+        """Return the candidate of the rules: the given decisions, and those that fit where they are not given."""
+        groups = (None,) if self.first.groups is not None else (None, 1)
         found: Candidate | None = None
-        for depth in (given,) if given is not None else DEPTHS:
-            found = self.candidate(replace(self.first, depth=depth))
+        for number in groups:
+            decisions = self.first if number is None else replace(self.first, groups=number)
+            found = self._fitting(decisions)
+            if not found.why_not:
+                break
+        assert found is not None, "there is a number of groups to try"
+        return found
+
+    def _fitting(self, decisions: Any) -> Candidate:
+        """Return a candidate with as many buffers as fit, where their number is not given."""
+        found: Candidate | None = None
+        for depth in (decisions.depth,) if decisions.depth is not None else DEPTHS:
+            found = self.candidate(replace(decisions, depth=depth))
             found.why_not = found.why_not or misfit(found.specialized)
-            if not found.why_not or found.specialized.refused is not None or not found.specialized.verdict:
+            if not found.why_not or not found.specialized or not found.specialized.verdict:
                 break
         assert found is not None, "there is a depth to try"
         return found

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import Any
+from itertools import pairwise
+from math import gcd, prod
+from typing import Any, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -124,16 +125,14 @@ class _Extents:
 
     @staticmethod
     def of(value: Any) -> _Extents:
-        base = value.base if is_descriptor(value) else value
-        dtype = base.dtype if isinstance(base, np.ndarray) else numpy_dtype(base.dtype)
+        base: Any = value.base if is_descriptor(value) else value
+        is_numpy = type(base) is np.ndarray
+        dtype: np.dtype[Any] | None = base.dtype if is_numpy else numpy_dtype(base.dtype)
         if dtype is None:
             raise InputError(f"no kernel has elements of the type {base.dtype}")
         if is_descriptor(value):
             return _Extents(tuple(map(int, value.shape)), tuple(map(int, value.strides)), dtype)
-        if isinstance(base, np.ndarray):
-            strides = tuple(stride // base.itemsize for stride in base.strides)
-        else:
-            strides = tuple(map(int, base.stride()))
+        strides = tuple(int(each) // dtype.itemsize for each in base.strides) if is_numpy else tuple(base.stride())
         return _Extents(tuple(map(int, base.shape)), strides, dtype)
 
     @property
@@ -145,13 +144,13 @@ class _Extents:
         shape = tuple(map(known.of, self.shape))
         strides = list(self.strides)
         order = sorted(range(len(shape)), key=lambda at: (self.strides[at], -at))
-        for inner, outer in zip(order, order[1:], strict=False):
+        for inner, outer in pairwise(order):
             if self.strides[outer] == 0 or self.strides[inner] == 0:
                 continue
             if self.strides[outer] == self.strides[inner] * self.shape[inner]:
                 strides[outer] = strides[inner] * shape[inner]
             else:
-                gap = 16 if not self.strides[outer] % 16 else 1
+                gap = gcd(self.strides[outer], 16)
                 strides[outer] = -(-strides[inner] * shape[inner] // gap) * gap + gap
         return _Extents(shape, tuple(strides), self.dtype)
 
@@ -231,7 +230,7 @@ def _host_copy(base: Any) -> NDArray[Any]:
     Raises InputError for a tensor that stands for one.
     """
     if isinstance(base, np.ndarray):
-        return base.copy()
+        return cast("NDArray[Any]", base).copy()
     kind = getattr(getattr(base, "device", None), "type", "cpu")
     if kind == "meta" or type(base).__name__ in SYMBOLIC_TENSORS:
         raise InputError("what the tensor holds is not known")
@@ -245,9 +244,10 @@ def _copied(value: Any) -> Any:
             _copied(value.base), list(value.shape), list(value.strides), list(value.block_shape),
             getattr(value, "padding", "zero"), bool(getattr(value, "round_f32_to_tf32", False)),
         )  # fmt: skip
-    if not isinstance(value, np.ndarray) or not value.size:
+    if not isinstance(value, np.ndarray):
         return value
-    return _dense_copy(value)
+    array = cast("NDArray[Any]", value)
+    return _dense_copy(array) if array.size else array
 
 
 def _dense_copy(array: NDArray[Any]) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Choices on disk, by what they were made from: the next process neither searches nor proves.
 
-The key covers the plain kernel with all that it reaches, its types and constants, the target, the settings, the class of
-the launch (`launch_class`), this package, and Triton with the GPU where they have a say.
+The key covers the plain kernel with all that it reaches, its types and constants, the target, the settings, the class
+of the launch (`launch_class`), this package, and Triton with the GPU where they have a say.
 """
 
 from __future__ import annotations
@@ -68,8 +68,12 @@ def load(key: str, kernel: Any) -> Specialized | None:
 
 
 def store(key: str, choice: Specialized) -> None:
-    """Keep a choice, unless this package has changed since it was loaded: then it is not what the key says."""
-    if not compiler_changed():
+    """Keep a choice that is no defect of the compiler.
+
+    Where this package has changed since it was loaded, it is not what the key says.
+    """
+    is_defect = choice.refused is not None and choice.refused.message.startswith("internal error")
+    if not is_defect and not compiler_changed():
         cache.store(key, json.dumps(_record(choice), default=str).encode(), KIND)
 
 
@@ -95,11 +99,13 @@ def _place(place: SourceLocation | None) -> list[Any] | None:
 
 def _read(known: Mapping[str, Any], kernel: Any) -> Specialized:
     decisions = tuple(
-        Decision(**{**each, "alternatives": tuple(Alternative(**other) for other in each["alternatives"])})
+        replace(Decision(**each), alternatives=tuple(Alternative(**other) for other in each["alternatives"]))
         for each in known["decisions"]
     )
     verdict = known["verdict"]
-    found = None if verdict is None else Verdict(**{n: tuple(v) if n != "answer" else v for n, v in verdict.items()})
+    found = None
+    if verdict is not None:
+        found = Verdict(verdict["answer"], tuple(verdict["details"]), tuple(verdict["assumed"]))
     if (refused := known["refused"]) is not None:
         place = None if refused["place"] is None else SourceLocation(*refused["place"])
         error: CompilationError = NotSpecialisedError(refused["message"], place)

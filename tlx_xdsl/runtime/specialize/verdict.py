@@ -1,4 +1,4 @@
-"""Whether a specialised kernel may be launched: its synchronisation is proved, or all orders of a small launch are run."""
+"""Verdicts on specialised kernels: the synchronisation is proved, or all orders of a small launch are run."""
 
 from __future__ import annotations
 

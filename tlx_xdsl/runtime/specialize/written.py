@@ -50,8 +50,8 @@ def _written(path: Path, text: str) -> Path:
 def kernel_of(path: Path) -> tuple[Kernel, KernelDefaults]:
     """Import the file of a specialised kernel, and return the kernel with its entry of `TLX_COMPILE`."""
     module = _imported(path)
-    name = next(iter(getattr(module, DEFAULTS)))
-    return getattr(module, name), kernel_defaults(str(path), vars(module), name)
+    name: str = next(iter(getattr(module, DEFAULTS)))
+    return getattr(module, name), kernel_defaults(str(path), module.__dict__, name)
 
 
 def _imported(path: Path) -> Any:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerType, i32
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
+from tlx_xdsl.dialects.arith import TruncIOp
 from tlx_xdsl.dialects.scf import WhileOp
 
 from ..rewriting import constant, constant_integer
@@ -52,6 +53,22 @@ class Code:
         if number not in self._constants:
             self._constants[number] = self.value(constant(number, i32))
         return self._constants[number]
+
+    def sum(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Return the sum of two i32, as a constant where it is known."""
+        numbers = constant_integer(left), constant_integer(right)
+        if numbers[0] is not None and numbers[1] is not None:
+            return self.number(numbers[0] + numbers[1])
+        if 0 in numbers:
+            return right if numbers[0] == 0 else left
+        return self.value(arith.AddiOp(left, right))
+
+    def product(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Return the product of two i32, as a constant where it is known."""
+        numbers = constant_integer(left), constant_integer(right)
+        if numbers[0] is not None and numbers[1] is not None:
+            return self.number(numbers[0] * numbers[1])
+        return self.value(arith.MuliOp(left, right))
 
     def place(self, count: SSAValue, depth: int, name: str) -> tuple[SSAValue, SSAValue]:
         """Return the slot and the parity of the phase of a ring that was filled `count` times before."""
@@ -96,7 +113,7 @@ class Copier:
                 key = self.counted[filling]
                 write(code, values, counts[key])
                 if self._is_last(op, key):
-                    counts[key] = _plus(code, counts[key], 1)
+                    counts[key] = plus(code, counts[key], 1)
             elif op in self.slice_.ops and not op.has_trait(IsTerminator):
                 self._operation(op, code, values, counts)
 
@@ -112,7 +129,7 @@ class Copier:
                 self._while(op, code, values, counts)
             case _:
                 copy = code.add(op.clone(values))
-                _same(op.results, copy.results, values)
+                same(op.results, copy.results, values)
 
     # --- loops and branches --------------------------------------------------------------------------------------
 
@@ -155,9 +172,9 @@ class Copier:
         within.at = op
         counts_inside = dict(counts)
         if by_turn:
-            turn = _turn(within, inner.args[0], lower, step)
+            turn = turn_number(within, inner.args[0], lower, step)
             for key in by_turn:
-                counts_inside[key] = _plus(within, counts[key], turn)
+                counts_inside[key] = plus(within, counts[key], turn)
         counts_inside.update(zip(carried_counts, inner.args[len(arguments) :], strict=True))
         self.block(body, within, inside, counts_inside)
         end = body.last_op
@@ -170,12 +187,12 @@ class Copier:
         starts += [counts[key] for key in carried_counts]
         code.at = op
         if by_turn:
-            turns = _turns(code, lower, upper, step)
+            turns = turn_count(code, lower, upper, step)
         loop = code.add(scf.ForOp(lower, upper, step, starts, inner))
         loop.attributes.update(op.attributes)
-        _same([op.results[n] for n in numbers], loop.results, values)
+        same([op.results[n] for n in numbers], loop.results, values)
         for key in by_turn:
-            counts[key] = _plus(code, counts[key], turns)  # pyright: ignore[reportPossiblyUnboundVariable]
+            counts[key] = plus(code, counts[key], turns)  # pyright: ignore[reportPossiblyUnboundVariable]
         for key, result in zip(carried_counts, loop.results[len(numbers) :], strict=True):
             result.name_hint = counts[key].name_hint or "filled"
             counts[key] = result
@@ -201,7 +218,7 @@ class Copier:
             regions[1] = Region()
         code.at = op
         branch = code.add(scf.IfOp(condition, types, regions[0], regions[1]))
-        _same([op.results[n] for n in numbers], branch.results, values)
+        same([op.results[n] for n in numbers], branch.results, values)
         for key, result in zip(keys, branch.results[len(numbers) :], strict=True):
             counts[key] = result
 
@@ -214,7 +231,7 @@ class Copier:
             source = region.block
             block = Block(arg_types=[*(arg.type for arg in source.args), *[i32] * len(keys)])
             inside, counts_inside = dict(values), dict(counts)
-            _same(source.args, block.args, inside)
+            same(source.args, block.args, inside)
             counts_inside.update(zip(keys, block.args[len(source.args) :], strict=True))
             within = Code(block)
             self.block(source, within, inside, counts_inside)
@@ -229,12 +246,12 @@ class Copier:
         types = [*op.result_types, *[i32] * len(keys)]
         code.at = op
         loop = code.add(WhileOp(starts, types, regions[0], regions[1]))
-        _same(op.results, loop.results, values)
+        same(op.results, loop.results, values)
         for key, result in zip(keys, loop.results[len(op.results) :], strict=True):
             counts[key] = result
 
 
-def _same(old: Sequence[SSAValue], new: Sequence[SSAValue], values: dict[SSAValue, SSAValue]) -> None:
+def same(old: Sequence[SSAValue], new: Sequence[SSAValue], values: dict[SSAValue, SSAValue]) -> None:
     """Let new values stand for the first of as many old ones, with their names."""
     for before, after in zip(old, new, strict=False):
         values[before] = after
@@ -243,7 +260,7 @@ def _same(old: Sequence[SSAValue], new: Sequence[SSAValue], values: dict[SSAValu
             after.location = before.location
 
 
-def _plus(code: Code, count: SSAValue, more: SSAValue | int) -> SSAValue:
+def plus(code: Code, count: SSAValue, more: SSAValue | int) -> SSAValue:
     """Add to a count."""
     known = constant_integer(count)
     if isinstance(more, int):
@@ -252,19 +269,15 @@ def _plus(code: Code, count: SSAValue, more: SSAValue | int) -> SSAValue:
 
 
 def _as_i32(code: Code, value: SSAValue) -> SSAValue:
-    return (
-        value
-        if value.type == i32 or not isinstance(value.type, IntegerType)
-        else code.value(arith.TruncIOp(value, i32))
-    )
+    return value if value.type == i32 or not isinstance(value.type, IntegerType) else code.value(TruncIOp(value, i32))
 
 
-def _turn(code: Code, position: SSAValue, lower: SSAValue, step: SSAValue) -> SSAValue:
+def turn_number(code: Code, position: SSAValue, lower: SSAValue, step: SSAValue) -> SSAValue:
     """The number of a loop's turn, from its induction variable."""
     return _as_i32(code, _steps(code, position, lower, step, up=False))
 
 
-def _turns(code: Code, lower: SSAValue, upper: SSAValue, step: SSAValue) -> SSAValue:
+def turn_count(code: Code, lower: SSAValue, upper: SSAValue, step: SSAValue) -> SSAValue:
     """The number of all turns of a loop."""
     found = _as_i32(code, _steps(code, upper, lower, step, up=True))
     return code.value(arith.MaxSIOp(found, code.number(0)), "turns")

@@ -7,10 +7,12 @@ slots have the same types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.scf import IfOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import scf, tlx, tt
@@ -85,7 +87,9 @@ def fillings_of(loads: Sequence[tt.DescriptorLoadOp], by_replica: set[Operation]
         matching = [
             number
             for number, group in enumerate(found)
-            if group[0].parent_block() is load.parent_block() and users[number] & products
+            if group[0].parent_block() is load.parent_block()
+            and users[number] & products
+            and not _others_between(group[0], load, loads)
         ]
         if not matching:
             found.append([load])
@@ -123,6 +127,9 @@ def _part(load: tt.DescriptorLoadOp, by_replica: bool, replicas: int) -> Part:
     descriptor = descriptor_type(load.desc.type)
     shape, element = descriptor.shape, descriptor.element_type
     bits = element_bits(element)
+    if isinstance(element, IntegerType):
+        # A descriptor says whether numbers have a sign, a buffer does not.
+        element = IntegerType(bits)
     layout = layout_attr(default_shared_layout(shape, bits))
     count = replicas if by_replica else 1
     return Part(shape, bits, MemDescType.get((count, *shape), element, layout, SMEM), by_replica)
@@ -146,8 +153,41 @@ def _may_share(ring: Ring, filling: Filling) -> bool:
     return (
         place is not None
         and ring.parts == filling.parts
-        and all(other.block is not filling.block and _place(other) is place for other in ring.fillings)
+        and all(_place(other) is place and _are_apart(other.block, filling.block) for other in ring.fillings)
     )
+
+
+def _are_apart(one: Block, other: Block) -> bool:
+    """True for blocks in loops that follow each other, or in two arms of a branch: no turn needs a slot for each."""
+    path = [one, *_blocks_around(one)]
+    block: Block | None = other
+    inner: Operation | None = None
+    while block is not None and block not in path:
+        inner = block.parent_op()
+        block = None if inner is None else inner.parent_block()
+    if block is None or inner is None or block is one:
+        return False
+    mine = path[path.index(block) - 1].parent_op()
+    if mine is inner:
+        return isinstance(inner, IfOp)
+    return isinstance(mine, scf.LOOPS) and isinstance(inner, scf.LOOPS)
+
+
+def _blocks_around(block: Block) -> Iterator[Block]:
+    parent = block.parent_op()
+    while parent is not None and (around := parent.parent_block()) is not None:
+        yield around
+        parent = around.parent_op()
+
+
+def _others_between(first: Operation, last: Operation, loads: Sequence[Operation]) -> bool:
+    """True if loops or branches with loads stand between two loads: the first one can't wait until these are done."""
+    op = first.next_op
+    while op is not None and op is not last:
+        if op.regions and any(inner in loads for inner in op.walk()):
+            return True
+        op = op.next_op
+    return False
 
 
 def _place(filling: Filling) -> Block | None:

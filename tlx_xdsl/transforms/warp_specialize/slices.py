@@ -114,8 +114,22 @@ def is_only_read(op: Operation) -> bool:
 
 
 def writes_memory(op: Operation) -> bool:
-    """True for an operation, without those in its regions, that may write memory or do anything that others see."""
+    """True for an operation, without those in its regions, that may write memory or do anything that others see.
+
+    Barriers, prints and assertions access nothing, but must stay where they are.
+    """
     if is_side_effect_free(op) or isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
         return False
     accesses = accesses_of(op)
-    return accesses is None or not all(access.kind is Kind.READ for access in accesses)
+    return accesses is None or bool(effects_of(op).sync) or not all(access.kind is Kind.READ for access in accesses)
+
+
+def drop_idle(block: Block) -> None:
+    """Erase pure operations without a use, from the end."""
+    for op in reversed(list(block.ops)):
+        for region in op.regions:
+            for inner in region.blocks:
+                drop_idle(inner)
+        if op.results and not op.regions and is_only_read(op) and not any(result.first_use for result in op.results):
+            op.detach()
+            op.erase()

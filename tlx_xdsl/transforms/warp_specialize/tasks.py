@@ -48,7 +48,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base import accesses_of, enclosing, layout_attr, layout_of
+from tlx_xdsl.dialects.base import accesses_of, element_bits, enclosing, layout_attr, layout_of, tensor_type
 from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.dialects.tt import descriptor_type
 from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
@@ -60,10 +60,10 @@ from tlx_xdsl.targets import target_named
 from ..captures import isolate
 from ..rewriting import Pass
 from .copying import Code, Copier, CountKey
-from .origins import origins_of
+from .early_loads import check_early
 from .refusal import refusal_at
 from .rings import SMEM, Filling, Ring, depends_on_replica, fillings_of, rings_of
-from .slices import Slice, is_only_read, writes_memory
+from .slices import Slice, drop_idle, is_only_read, writes_memory
 
 REPLICAS = "tlx.replicas"
 """The attribute with the number of copies of each partition, until `tlx-ws-replicate-tasks`; of a function before."""
@@ -97,7 +97,7 @@ class FormTasksPass(Pass):
 
         Raises WarpSpecializeRefusal, located in the kernel, where there is nothing that a producer could do.
         """
-        functions = [function for function in op.ops if isinstance(function, tt.FuncOp)]
+        functions = [function for function in op.ops if isinstance(function, tt.FuncOp) and function.is_kernel]
         for function in functions:
             if any(isinstance(inner, ttg.WarpSpecializeOp) for inner in function.walk()):
                 continue
@@ -166,7 +166,7 @@ class _Former:
                 reasons.append((load, f"its address depends on '{obstacle.name}', which can't be done twice"))
         if not any(enclosing(op, *LOOPS) for op in chosen):
             raise refusal_at(*reasons[0])
-        self._check_memory(chosen)
+        check_early(self.function, chosen)
         return chosen
 
     def _first_load(self) -> Operation:
@@ -178,31 +178,20 @@ class _Former:
     def _may_repeat(op: Operation) -> bool:
         return is_only_read(op) and not isinstance(op, tt.DescriptorLoadOp | tt.DotOp)
 
-    def _check_memory(self, loads: Sequence[tt.DescriptorLoadOp]) -> None:
-        """Refuse a kernel that may write what the producer reads."""
-        read: set[SSAValue] = set()
-        for op in Slice(loads).ops:
-            for access in accesses_of(op) or ():
-                origins = origins_of(access.value)
-                if origins is None:
-                    raise refusal_at(op, "what it reads can't be traced to an argument of the kernel")
-                read |= origins
-        for op in self.function.walk():
-            if not writes_memory(op) or op is self.function:
-                continue
-            for access in accesses_of(op) or ():
-                written = origins_of(access.value)
-                if written is None or written & read:
-                    raise refusal_at(op, "it may write what a producer would have loaded before")
-
     def _by_replica(self, value: SSAValue) -> bool:
         return depends_on_replica(value, self.replica_seen)
 
     def _outside(self, loads: Sequence[Operation]) -> set[Operation]:
-        """The operations that stay before the tasks: of single numbers, which each task then has."""
+        """The operations that stay before the tasks: of single numbers, which each task then has.
+
+        So does the wait for earlier grids, which no load may precede.
+        """
         kept: set[Operation] = set()
         has_written = False
         for op in self.body.ops:
+            if isinstance(op, tt.GridDependencyWaitOp):
+                kept.add(op)
+                continue
             has_written = has_written or any(writes_memory(inner) for inner in op.walk())
             reads = bool(accesses_of(op))
             if (
@@ -238,10 +227,15 @@ class _Former:
             ring.depth = depth
 
     def _staging_bytes(self) -> int:
-        """The bytes of buffers from which TMA will store results."""
+        """The bytes of buffers from which TMA will store results, and of operands that come from registers."""
         stores = {op.desc: op for op in self.function.walk() if isinstance(op, tt.DescriptorStoreOp)}
-        types = [descriptor_type(op.desc.type) for op in stores.values()]
-        return sum(prod(type_.shape) * type_.element_bits // 8 for type_ in types) * self.replicas
+        blocks = [descriptor_type(op.desc.type) for op in stores.values()]
+        staged = sum(prod(type_.shape) * type_.element_bits // 8 for type_ in blocks)
+        # The second operand of a product is in shared memory (PTX ISA, "wgmma.mma_async").
+        operands = [op.b for op in self.function.walk() if isinstance(op, tt.DotOp) and not _is_loaded(op.b)]
+        computed = {value: tensor_type(value.type) for value in operands}
+        held = sum(prod(type_.get_shape()) * element_bits(type_.element_type) // 8 for type_ in computed.values())
+        return (staged + held) * self.replicas
 
     # --- memory --------------------------------------------------------------------------------------------------
 
@@ -285,7 +279,11 @@ class _Former:
             for load in filling.loads:
                 needed.ops.discard(load)
             copier.points[filling.loads[-1]] = filling, fill
-        return self._task(copier, counted, inner, outside, ttg.WarpYieldOp(operands=[[]]))
+        made = self._task(copier, counted, inner, outside, ttg.WarpYieldOp(operands=[[]]))
+        number = next((op for op in made.walk() if isinstance(op, tlx.ReplicaIdOp)), None)
+        if number is not None:
+            raise refusal_at(number, "a loop or a branch of the producer depends on the number of the consumer")
+        return made
 
     def _fill(
         self,
@@ -323,8 +321,7 @@ class _Former:
         """The number of a slot's buffer in the array."""
         if not by_replica or self.replicas == 1:
             return stage
-        first = code.value(arith.MuliOp(stage, code.number(self.replicas)))
-        return code.value(arith.AddiOp(first, replica))
+        return code.sum(code.product(stage, code.number(self.replicas)), replica)
 
     def _for_replica(self, code: Code, value: SSAValue, replica: int, known: dict[SSAValue, SSAValue]) -> SSAValue:
         """The value of the copy for one replica: what depends on it is computed here."""
@@ -336,6 +333,10 @@ class _Former:
             return code.number(replica)
         for operand in owner.operands:
             known[operand] = self._for_replica(code, operand, replica, known)
+        if isinstance(owner, arith.AddiOp | arith.MuliOp) and value.type == i32:
+            fold = code.sum if isinstance(owner, arith.AddiOp) else code.product
+            known[value] = fold(known[owner.lhs], known[owner.rhs])
+            return known[value]
         copy = code.add(owner.clone(known))
         known.update(zip(owner.results, copy.results, strict=True))
         return known[value]
@@ -406,7 +407,7 @@ class _Former:
         values: dict[SSAValue, SSAValue] = {}
         copier.block(self.body, code, values, counts)
         code.add(end)
-        _drop_idle(code.block)
+        drop_idle(code.block)
         return Region(code.block)
 
     def _tasks(self, producer: Region, consumer: Region) -> ttg.WarpSpecializeOp:
@@ -432,6 +433,14 @@ class _Memory:
 
 
 _ONE = IntegerAttr(1, i32)
+
+
+def _is_loaded(value: SSAValue) -> bool:
+    """True for a block that comes from a ring, as it is or rearranged."""
+    owner = value.owner
+    if isinstance(owner, tt.TransOp | tt.ReshapeOp):
+        return _is_loaded(owner.operands[0])
+    return isinstance(owner, tt.DescriptorLoadOp)
 
 
 def _is_looped(ring: Ring) -> bool:
@@ -487,14 +496,3 @@ def _read(code: Code, view: SSAValue, load: tt.DescriptorLoadOp) -> ttg.LocalLoa
         wanted = type_.with_shape(shape, layout_attr(layout))
         view = code.value(ttg.MemDescReshapeOp(operands=[view], result_types=[wanted]))
     return ttg.LocalLoadOp(operands=[view, None], result_types=[load.result.type])
-
-
-def _drop_idle(block: Block) -> None:
-    """Erase pure operations without a use, from the end."""
-    for op in reversed(list(block.ops)):
-        for region in op.regions:
-            for inner in region.blocks:
-                _drop_idle(inner)
-        if op.results and not op.regions and is_only_read(op) and not any(result.first_use for result in op.results):
-            op.detach()
-            op.erase()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.arith import ConstantOp
@@ -93,10 +93,12 @@ class InPlace:
         return value
 
 
-def in_place(operand: SSAValue, *, rows_run_along_k: bool) -> InPlace | None:
+def in_place(
+    operand: SSAValue, *, rows_run_along_k: bool, transposable: Collection[int] = (TRANSPOSABLE_BITS,)
+) -> InPlace | None:
     """Find the buffer that holds an operand as the tensor cores can read it; None where it must be in registers.
 
-    `rows_run_along_k` is true of A, and false of B.
+    `rows_run_along_k` is true of A, and false of B. Elements of `transposable` bits are read the other way, too.
     """
     steps: list[tt.TransOp | tt.ReshapeOp] = []
     value = operand
@@ -117,7 +119,7 @@ def in_place(operand: SSAValue, *, rows_run_along_k: bool) -> InPlace | None:
     layout = chosen_layout(last.encoding)
     if not isinstance(layout, NvmmaSharedLayout):
         return None
-    if last.element_bits != TRANSPOSABLE_BITS and layout.transposed is rows_run_along_k:
+    if last.element_bits not in transposable and layout.transposed is rows_run_along_k:
         return None
     return InPlace(load, tuple(steps), types)
 

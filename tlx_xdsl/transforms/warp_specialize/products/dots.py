@@ -23,13 +23,15 @@ ttng.arrive_barrier %empty, 1 : ...
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BoolAttr, ModuleOp, i1
+from xdsl.dialects.builtin import BoolAttr, IntegerType, ModuleOp, i1
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import element_bits, layout_attr, scalar_type, shape_of_tensor
 from tlx_xdsl.layouts.shared import default_nvmma_layout
+from tlx_xdsl.targets import Feature
 
 from ...rewriting import Pass, insert_before, ops_of, replace
 from ..tasks_of import copies_of
@@ -47,7 +49,10 @@ class AsyncDotsPass(Pass):
     name = "tlx-ws-async-dots"
 
     def run(self, op: ModuleOp) -> None:
-        """Handle each partition by itself."""
+        """Handle each partition by itself, on GPUs with wgmma."""
+        target = module_target(op)
+        if target is not None and not target.has(Feature.WGMMA):
+            return
         for tasks in ops_of(op, ttg.WarpSpecializeOp):
             for index, region in enumerate(tasks.partitions.partition_regions):
                 _Partition(tasks, index, region).convert()
@@ -86,8 +91,9 @@ class _Partition:
         operand_a = a.view(dot) if a is not None else dot.a
         use_accumulator = [number(dot, 0, i1)] if is_zero(dot.c) else []
         depth, limit = shape_of_tensor(dot.a.type)[1], dot.max_num_imprecise_acc.value.data
-        # Where the tensor cores may not sum up all of K, threads add to the accumulator in between.
-        is_limited = element_bits(scalar_type(dot.a.type)) == 8 and limit < depth
+        # Where sums of fp8 are moved to f32 on the way, threads touch the accumulator meanwhile.
+        element = scalar_type(dot.a.type)
+        is_limited = element_bits(element) == 8 and not isinstance(element, IntegerType) and limit < depth
         product = replace(
             dot,
             ttng.WarpGroupDotOp(

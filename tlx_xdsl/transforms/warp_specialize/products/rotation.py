@@ -15,7 +15,7 @@ from tlx_xdsl.dialects.base import enclosing
 from tlx_xdsl.dialects.tt import FuncOp
 
 from ...rewriting import constant_integer
-from ..arguments import add_conditions
+from ..accesses.arguments import add_conditions
 from .folding import folded
 from .ring_links import HELD_OVER
 from .stages import Stages

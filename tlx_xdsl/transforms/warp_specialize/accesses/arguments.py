@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, LocationAttr, StringAttr, i32, i64
-from xdsl.ir import Attribute, Block, BlockArgument
+from xdsl.ir import Attribute, BlockArgument
 from xdsl.utils.hints import isa
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.transforms.rewriting import update_signature
 
+HOST_VALUE = "tlx.host_value"
+"""Attribute of an argument: the number that the host gives for it, as Python over the names of the others."""
 CONDITIONS = "tlx.launch_conditions"
 """Attribute of a function: what must hold at a launch, as Python over the names of the arguments."""
 
@@ -32,14 +35,20 @@ def new_name(function: tt.FuncOp, wanted: str) -> str:
     taken = {argument.name_hint for argument in function.body.blocks[0].args}
     name, number = wanted, 1
     while name in taken:
-        name, number = f"{wanted}_{number}", number + 1
+        # xDSL takes the number off a hint such as 'a_desc_1'.
+        name, number = f"{wanted}{number + 1}", number + 1
     return name
+
+
+def descriptor_name(pointer: str | None) -> str:
+    """The name of the descriptor of what a pointer leads to: `a_desc` for `a_ptr`."""
+    return f"{(pointer or 'tensor').removesuffix('_ptr')}_desc"
 
 
 def drop_unused_arguments(function: tt.FuncOp) -> None:
     """Remove the arguments that nothing uses; descriptors stay, and their extents with them."""
     entry, held = function.body.blocks[0], _attributes(function)
-    of_descriptors = _of_descriptors(entry)
+    of_descriptors = {each for found in descriptors_of(function) for each in (found.descriptor, *found.extents)}
     kept = [argument for argument in entry.args if argument.uses or argument in of_descriptors]
     function.arg_attrs = ArrayAttr([held[argument.index] for argument in kept])
     for argument in reversed(entry.args):
@@ -62,14 +71,23 @@ def _attributes(function: tt.FuncOp) -> list[DictionaryAttr]:
     return held + [DictionaryAttr({})] * (count - len(held))
 
 
-def _of_descriptors(entry: Block) -> set[BlockArgument]:
-    """The descriptors among the arguments, and the extents that follow each."""
-    found: set[BlockArgument] = set()
+@dataclass(frozen=True)
+class DescriptorArgument:
+    """A descriptor among the arguments."""
+
+    descriptor: BlockArgument
+    extents: tuple[BlockArgument, ...]
+    """Its shape and its strides, which follow it."""
+
+
+def descriptors_of(function: tt.FuncOp) -> list[DescriptorArgument]:
+    """The descriptors among the arguments, with their extents."""
+    entry = function.body.blocks[0]
+    found: list[DescriptorArgument] = []
     for argument in entry.args:
         if isinstance(type_ := argument.type, tt.TensorDescType):
             rank = len(type_.shape)
-            following = entry.args[argument.index + 1 : argument.index + 1 + 2 * rank]
-            found.add(argument)
-            if [each.type for each in following] == [i32] * rank + [i64] * rank:
-                found.update(following)
+            following = tuple(entry.args[argument.index + 1 : argument.index + 1 + 2 * rank])
+            is_full = [each.type for each in following] == [i32] * rank + [i64] * rank
+            found.append(DescriptorArgument(argument, following if is_full else ()))
     return found

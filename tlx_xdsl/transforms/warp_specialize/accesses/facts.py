@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd
 
 from xdsl.dialects import arith as upstream
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
@@ -14,6 +14,8 @@ from tlx_xdsl.analysis.integers.symbols import Counter, Scalar
 from tlx_xdsl.analysis.structure.sums import Sums
 from tlx_xdsl.analysis.structure.values import ZERO
 from tlx_xdsl.dialects import arith, tlx, tt
+
+from .arguments import HOST_VALUE, descriptors_of
 
 _NATURAL = (tt.GetProgramIdOp, tt.GetNumProgramsOp, tlx.ReplicaIdOp)
 _AS_DIVIDEND = (upstream.DivSIOp, upstream.RemSIOp, upstream.ShRSIOp)
@@ -34,6 +36,7 @@ class Facts:
         for argument, held in zip(self._entry.args, attributes, strict=False):
             if isinstance(divisor := held.data.get("tt.divisibility"), IntegerAttr):
                 self._divisors[argument] = divisor.value.data
+        self._of_host = host_values(function)
 
     # What follows from the arguments ---------------------------------------------------------------------------------
 
@@ -101,6 +104,8 @@ class Facts:
             case Counter():
                 return []
             case Scalar(BlockArgument() as argument) if argument.block is self._entry:
+                if argument in self._of_host:
+                    return []
                 return None if (name := name_of(argument)) is None else [f"{name} >= 0"]
             case Scalar(value) if isinstance(value.owner, Operation):
                 return self._result_natural_if(value.owner)
@@ -108,7 +113,8 @@ class Facts:
                 return None
 
     def _result_natural_if(self, op: Operation) -> list[str] | None:
-        if isinstance(op, _NATURAL):
+        # Before the tensor, TMA would give 0, and the plain kernel what lies there: no index of a kernel means that.
+        if isinstance(op, (*_NATURAL, tt.LoadOp)):
             return []
         if isinstance(op, _AS_DIVIDEND):
             return self.natural_if(self.sums.of(op.operands[0]))
@@ -144,7 +150,7 @@ class Facts:
         if not isinstance(symbol, Scalar):
             return None
         if isinstance(symbol.value, BlockArgument):
-            return name_of(symbol.value)
+            return self._of_host.get(symbol.value) or name_of(symbol.value)
         op = symbol.value.owner
         if not isinstance(op, Operation) or not _is_sayable(op):
             return None
@@ -173,6 +179,22 @@ def name_of(argument: SSAValue) -> str | None:
     """The name of an argument where Python can say it."""
     name = argument.name_hint
     return name if name is not None and name.isidentifier() else None
+
+
+def host_values(function: tt.FuncOp) -> dict[SSAValue, str]:
+    """The arguments that are sizes of the grid or of a descriptor's tensor, and so not negative, with their text."""
+    entry = function.body.blocks[0]
+    attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
+    found: dict[SSAValue, str] = {}
+    for argument, held in zip(entry.args, attributes, strict=False):
+        if isinstance(text := held.data.get(HOST_VALUE), StringAttr):
+            found[argument] = text.data
+    for descriptor in descriptors_of(function):
+        name, extents = name_of(descriptor.descriptor), descriptor.extents
+        for number, extent in enumerate(extents if name is not None else ()):
+            rank = len(extents) // 2
+            found[extent] = f"{name}.shape[{number}]" if number < rank else f"{name}.strides[{number - rank}]"
+    return found
 
 
 def _is_sayable(op: Operation) -> bool:

@@ -1,0 +1,189 @@
+"""Random plain kernels, specialised by warps and run beside the plain ones at five sizes each.
+
+    python -m tests.fuzz.plain_kernels 300 --seed 0 --jobs 2
+    python -m tests.fuzz.plain_kernels --only 17                 shows one kernel and how it ends
+    python -m tests.fuzz.plain_kernels 300 --plain               the plain kernels only, against nothing: that they run
+
+Prints how many were specialised, and the reasons for which others were refused. Decisions are drawn, too: groups, depth
+and the rest. A kernel ends as `specialised`, `refused`, `plain` (the launch's conditions hold at none of its sizes), or
+badly: `wrong`, `deadlock`, `fault`, `plain wrong` (the plain kernel does not run: the generator is at fault).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import random
+import re
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.plain_programs import SIZES, Program, differs, program
+from tests.fuzz.pool import BAD, Ending, ending, endings
+from tests.gallery.plain.specialized import make
+from tlx_xdsl import CompilationError
+from tlx_xdsl.interpreter.faults import Deadlock
+from tlx_xdsl.text.diagnostics import collected_diagnostics
+from tlx_xdsl.transforms.warp_specialize.refusal import WarpSpecializeRefusal
+from tlx_xdsl.transforms.warp_specialize.specialize import Decisions
+
+FAILED = (*BAD, "deadlock", "fault", "plain wrong")
+OVER_BUDGET = "B of shared memory"
+SCHEDULES = ("round-robin", "adversarial", "random")
+
+
+def decisions(number: int) -> Decisions:
+    """What is decided for the kernel of a number: mostly left to the compiler."""
+    rng = random.Random(number * 7 + 1)
+    return Decisions(
+        groups=rng.choice((None, None, 1, 2)),
+        depth=rng.choice((None, 2, 3, 4, 1)),
+        persistent=rng.choice((None, None, None, True)),
+        pipeline=rng.choice((None, True, False)),
+        turns=rng.choice((None, True, False)),
+        stage_stores=rng.choice((None, True, False)),
+        alias=rng.choice((None, None, True)),
+    )
+
+
+def kernel_of(text: str, folder: Path, number: int) -> Any:
+    """The kernel of a program's text."""
+    path = folder / f"plain{number}.py"
+    path.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.kernel
+
+
+def types_of(made: Program) -> dict[str, Any]:
+    """The types of numbers: as small as they are at all sizes, so that one module serves them all."""
+    problems = [made.problem(at, 0)[0].arguments for at in range(SIZES)]
+    found: dict[str, Any] = {}
+    for name, value in problems[0].items():
+        if isinstance(value, int):
+            found[name] = "i32:16" if all(each[name] % 16 == 0 for each in problems) else "i32"
+    return found
+
+
+def trial(number: int, *, only_plain: bool = False) -> Ending:
+    """Specialise the kernel of a number, and run both at all sizes."""
+    written = program(number)
+    chosen = decisions(number)
+    with tempfile.TemporaryDirectory() as folder:
+        kernel = kernel_of(written.text, Path(folder), number)
+        if only_plain:
+            return _plain(kernel, written)
+        try:
+            with collected_diagnostics():  # decisions that a pass can't follow, in remarks
+                made = make(kernel, written.problem(0, 0)[0], {}, written.num_warps, chosen, types_of(written))
+        except WarpSpecializeRefusal as refusal:
+            return Ending("refused", refusal.message)
+        ran = exact = 0
+        for at in range(SIZES):
+            plain, guards = written.problem(at, number)
+            special, special_guards = written.problem(at, number)
+            if made.why_not(special):
+                continue
+            try:
+                made.run_plain(plain)
+            except CompilationError as error:
+                return Ending("plain wrong", f"at {written.sizes[at]}: {error}")
+            guards.check_guards()
+            try:
+                result = made.run_specialized(special, schedule=SCHEDULES[at % len(SCHEDULES)], seed=number)
+            except Deadlock as error:
+                return Ending("deadlock", f"at {written.sizes[at]}, {chosen.given()}: {error}")
+            except CompilationError as error:
+                return Ending("fault", f"at {written.sizes[at]}, {chosen.given()}: {error}")
+            special_guards.check_guards()
+            ran += 1
+            said = [each for each in result.warnings if each.severity != "remark"]
+            if said and chosen.depth is not None and OVER_BUDGET in said[0].message:
+                # Rings as deep as asked for: the compiler refuses that, as it does in a kernel by hand.
+                return Ending("refused", "more shared memory than there is, with the depth that was asked for")
+            if said:
+                return Ending("fault", f"at {written.sizes[at]}, {chosen.given()}: warns: {said[0]}")
+            for name in plain.outputs:
+                found, wanted = special.arrays[name], plain.arrays[name]
+                exact += found.tobytes() == wanted.tobytes()
+                if (how := differs(found, wanted)) is not None:
+                    return Ending("wrong", f"{name} at {written.sizes[at]}, {chosen.given()}: {how}")
+        outputs = sum(array.kind == "out" for array in written.arrays)
+        return Ending("specialised" if ran else "plain", f"{ran} {exact} {ran * outputs}")
+
+
+def _plain(kernel: Any, written: Program) -> Ending:
+    from tests.gallery.plain.specialized import plain_of
+
+    for at in range(SIZES):
+        problem, guards = written.problem(at, 0)
+        try:
+            plain_of(kernel, problem, {}, written.num_warps, types_of(written)).run_plain(problem)
+        except CompilationError as error:
+            return Ending("plain wrong", f"at {written.sizes[at]}: {error}")
+        guards.check_guards()
+    return Ending("plain")
+
+
+def _reason(detail: str) -> str:
+    """The reason of a refusal without what differs from kernel to kernel."""
+    return re.sub(r"'[^']*'|\d+", "_", detail)
+
+
+def _counts(kinds: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.plain_kernels")
+    parser.add_argument("count", type=int, nargs="?", default=100)
+    parser.add_argument("--seed", type=int, default=0, help="the first number is a million times this")
+    parser.add_argument("--skip", type=int, default=0, help="begin so many numbers later")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--plain", action="store_true", help="run the plain kernels only")
+    parser.add_argument("--only", type=int, help="show one kernel and how it ends")
+    args = parser.parse_args()
+
+    def run(number: int) -> Ending:
+        return trial(number, only_plain=args.plain)
+
+    if args.only is not None:
+        made = program(args.only)
+        print(made.text, f"\n{made.num_warps} warps, {decisions(args.only).given()}", *made.sizes, sep="\n")
+        how = ending(run, args.only)
+        print(f"--- {how.kind}\n{how.detail}")
+        return how.kind in FAILED
+    first = args.seed * 1_000_000 + args.skip
+    totals: Counter[str] = Counter()
+    by_form: Counter[tuple[str, str]] = Counter()
+    reasons: Counter[str] = Counter()
+    with_product = ran = exact = outputs = 0
+    for number, how in endings(run, range(first, first + args.count), args.jobs):
+        totals[how.kind] += 1
+        made = program(number)
+        with_product += made.has_product
+        by_form[made.form, how.kind] += 1
+        if how.kind in FAILED:
+            print(f"{number}: {how.kind}: {how.detail.strip()[-700:]}", flush=True)
+        elif how.kind == "refused":
+            reasons[_reason(how.detail)] += 1
+        elif how.kind == "specialised":
+            ran, exact, outputs = (a + int(b) for a, b in zip((ran, exact, outputs), how.detail.split(), strict=True))
+    print(f"plain_kernels: {totals.total()} kernels: {_counts(totals)}")
+    print(f"with a product in a loop: {with_product}; runs: {ran}; outputs equal to the bit: {exact} of {outputs}")
+    for form in sorted({form for form, _ in by_form}):
+        print(f"  {form}: {_counts(Counter({kind: n for (of, kind), n in by_form.items() if of == form}))}")
+    for reason, count in reasons.most_common():
+        print(f"{count:5} refused: {reason}")
+    return any(totals[kind] for kind in FAILED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

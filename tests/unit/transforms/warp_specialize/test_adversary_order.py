@@ -1,0 +1,164 @@
+"""Plain kernels at whose order a naive split into tasks errs: slots of one turn, other programs, prints."""
+
+import numpy as np
+import pytest
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+from tlx_xdsl import CompilationError, TensorDescriptor
+from tlx_xdsl.transforms.warp_specialize.refusal import WarpSpecializeRefusal
+
+B = 64
+PASSES = ["after:frontend=tlx-ws-form-tasks{depth=1}", "after:frontend=tlx-ws-async-dots"]
+
+
+@tlx_xdsl.jit
+def put(out, value, B: tl.constexpr):
+    rows = tl.arange(0, B)
+    tl.store(out + rows[:, None] * B + rows[None, :], value)
+
+
+@tlx_xdsl.jit(noinline=True)
+def put_apart(out, value, B: tl.constexpr):
+    put(out, value, B)
+
+
+def around_a_loop(a, b, out, N, B: tl.constexpr):
+    """Two loads of one product, with a loop between them that a ring of one slot feeds."""
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(N):
+        x = a.load([i * B, 0])
+        total = tl.zeros((B, B), tl.float32)
+        for j in range(3):
+            total += b.load([j * B, 0]).to(tl.float32)
+        y = b.load([i * B, 0])
+        acc = tl.dot(x, y, acc) + total
+    put(out, acc, B)
+
+
+def nested_in_a_turn(a, b, out, N, B: tl.constexpr):
+    """Three blocks of one type, all held at a time, some in branches."""
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(N):
+        x = a.load([i * B, 0])
+        if i % 2 == 0:
+            y = a.load([(N - 1 - i) * B, 0])
+            if i % 4 == 0:
+                acc = tl.dot(y, b.load([0, 0]), acc)
+            acc = tl.dot(x, y, acc)
+        acc = tl.dot(x, x, acc)
+    put(out, acc, B)
+
+
+def either_arm(a, b, out, N, B: tl.constexpr):
+    """One slot, which either arm of a branch fills."""
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(N):
+        if i % 3 == 0:
+            x = a.load([i * B, 0])
+            acc = tl.dot(x, x, acc)
+        else:
+            y = b.load([i * B, 0])
+            acc = tl.dot(y, tl.trans(y), acc)
+    put(out, acc, B)
+
+
+def long_integers(a, b, out, N, B: tl.constexpr):
+    """Turns that i64 counts, downwards, from below zero, by steps that do not divide."""
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(tl.cast(N, tl.int64) - 2, tl.cast(-3, tl.int64), -2):
+        row = i.to(tl.int32) * B
+        acc = tl.dot(a.load([row, 0]), b.load([row, 0]), acc)
+    put(out, acc, B)
+
+
+def swapped_sums(a, b, out, N, B: tl.constexpr):
+    """Sums that change places with each turn may not stay in flight across it."""
+    u = tl.zeros((B, B), tl.float32)
+    v = tl.full((B, B), 1.0, tl.float32)
+    for i in range(N):
+        x = a.load([i * B, 0])
+        u, v = tl.dot(x, tl.trans(x), v), tl.dot(x, b.load([0, 0]), u)
+    put(out, u - 2 * v, B)
+
+
+def arguments(n):
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal((n * B, B)).astype(np.float16) for _ in range(2))
+    return TensorDescriptor.from_tensor(a, [B, B]), TensorDescriptor.from_tensor(b, [B, B])
+
+
+def result(fn, n, passes):
+    out = np.full((B, B), np.nan, np.float32)
+    stage = "ttgir" if passes else "frontend"
+    tlx_xdsl.jit(fn, passes=passes).interpret((1,), *arguments(5), out, n, B=B, stage=stage)
+    return out
+
+
+@pytest.mark.parametrize("fn", [around_a_loop, nested_in_a_turn, either_arm, long_integers, swapped_sums])
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_one_slot_is_enough_for_what_the_plain_kernel_does(fn, n):
+    np.testing.assert_allclose(result(fn, n, PASSES), result(fn, n, ()), rtol=1e-5, atol=1e-4)
+
+
+def after_a_flag(a, b, out, flag, B: tl.constexpr):
+    """Loads of what another program has stored before it raised the flag."""
+    if tl.program_id(0) == 0:
+        tl.atomic_xchg(flag, 1)
+    else:
+        while tl.atomic_add(flag, 0) == 0:
+            pass
+        acc = tl.zeros((B, B), tl.float32)
+        for i in range(2):
+            acc = tl.dot(a.load([i * B, 0]), b.load([i * B, 0]), acc)
+        put(out, acc, B)
+
+
+def volatile_flag(a, b, out, flag, B: tl.constexpr):
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(2):
+        while tl.load(flag + i, volatile=True) == 0:
+            pass
+        acc = tl.dot(a.load([i * B, 0]), b.load([i * B, 0]), acc)
+    put(out, acc, B)
+
+
+def calls_unknown_code(a, b, out, flag, B: tl.constexpr):
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(2):
+        acc = tl.dot(a.load([i * B, 0]), b.load([i * B, 0]), acc)
+        put_apart(out, acc, B)
+
+
+@pytest.mark.parametrize(
+    ("fn", "line"),
+    [
+        (after_a_flag, "while tl.atomic_add(flag, 0) == 0:"),
+        (volatile_flag, "while tl.load(flag + i, volatile=True) == 0:"),
+        (calls_unknown_code, "put_apart(out, acc, B)"),
+    ],
+)
+def test_what_a_producer_may_not_overtake_is_refused_at_its_line(fn, line):
+    flag, out = np.zeros(2, np.int32), np.zeros((B, B), np.float32)
+    with pytest.raises(CompilationError) as raised:
+        tlx_xdsl.jit(fn, passes=PASSES).compile(*arguments(2), out, flag, B=B)
+    assert isinstance(raised.value, WarpSpecializeRefusal)
+    assert raised.value.source_line.strip() == line
+
+
+def says_things(a, b, out, N, B: tl.constexpr):
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(N):
+        acc = tl.dot(a.load([i * B, 0]), b.load([i * B, 0]), acc)
+        tl.device_print("turn", i)
+        tl.device_assert(i < 2, "two turns")
+    put(out, acc, B)
+
+
+def test_prints_and_assertions_stay(capfd):
+    out = np.zeros((B, B), np.float32)
+    kernel = tlx_xdsl.jit(says_things, passes=PASSES)
+    kernel.interpret((1,), *arguments(2), out, 2, B=B, stage="ttgir")
+    assert capfd.readouterr().out.count("turn: 1") == 1
+    with pytest.raises(CompilationError, match="two turns"):
+        kernel.interpret((1,), *arguments(3), out, 3, B=B, stage="ttgir")

@@ -1,0 +1,168 @@
+"""`tlx-ws-make-persistent`: a program does the work of several, one after the other.
+
+The kernel's body becomes that of a loop over tiles: `tile` is the number of a program of the plain launch, counted as
+the hardware does, x fastest. The sizes of that grid are new arguments; the launch's own grid may have any size. The
+next tile's loads can then be under way while this one's results are stored. What follows from the arguments alone
+stays before the loop.
+
+Before:
+```mlir
+tt.func public @f(%n: i32) {
+  %m = tt.get_program_id x : i32
+  ...
+```
+After:
+```mlir
+tt.func public @f(%n: i32, %grid_x: i32 {tlx.host_value = "grid[0]"}) {
+  %first = tt.get_program_id x : i32
+  %programs = tt.get_num_programs x : i32
+  scf.for %tile = %first to %grid_x step %programs : i32 {
+    ...
+```
+A kernel whose programs may wait for each other stays as it is: one that waits might run before the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith as upstream, scf
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr, UnitAttr, i32
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.traits import is_side_effect_free
+
+from tlx_xdsl.analysis.integers.symbols import AXES
+from tlx_xdsl.analysis.structure.sums import Sums
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base import as_tensor, is_set
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
+
+from .accesses.arguments import HOST_VALUE, add_argument, add_conditions, new_name
+from .accesses.facts import Facts
+from .tasks import NOTE
+from .tasks_of import TILES
+
+_COORDINATES = (tt.GetProgramIdOp, tt.GetNumProgramsOp)
+_ALONE = (
+    tt.StoreOp, tt.DescriptorLoadOp, tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorGatherOp,
+    tt.DescriptorScatterOp, tt.PrintOp, tt.AssertOp,
+)  # fmt: skip
+"""Operations that have an effect, and wait for no other program."""
+
+
+class MakePersistentPass(Pass):
+    """Let the programs of all kernels of a module take several tiles each."""
+
+    name = "tlx-ws-make-persistent"
+
+    def run(self, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        for function in ops_of(op, tt.FuncOp):
+            if function.is_kernel and len(function.body.blocks) == 1:
+                _make_persistent(function)
+
+
+def _make_persistent(function: tt.FuncOp) -> None:
+    coordinates = ops_of(function, *_COORDINATES)
+    if not coordinates or _is_persistent(function):
+        return
+    if (waiting := next((op for op in function.body.walk() if not _is_alone(op)), None)) is not None:
+        waiting.attributes[NOTE] = StringAttr("each program takes one tile, because it may wait for another program")
+        return
+    axes = sorted({op.axis.value.data for op in coordinates})
+    add_conditions(function, [f"grid[{axis}] == 1" for axis in range(3) if axis not in axes])
+    sizes = {axis: _grid_size(function, axis) for axis in axes}
+    loop, anchor = _loop(function, list(sizes.values()))
+    _number(coordinates, loop.body.block.args[0], sizes, anchor)
+
+
+def _is_persistent(function: tt.FuncOp) -> bool:
+    """True if a loop of the kernel begins at the program's number already."""
+    sums = Sums()
+    ids = [sums.of(op.result) for op in ops_of(function, tt.GetProgramIdOp)]
+    return any(sums.of(loop.lb) in ids for loop in ops_of(function, scf.ForOp))
+
+
+def _is_alone(op: Operation) -> bool:
+    """True if an operation can't make a program wait for another one."""
+    match op:
+        case tt.LoadOp():
+            # A loop may load again and again until another program has stored.
+            return not is_set(op, "isVolatile") and not _is_in_while(op)
+        case tt.AtomicRMWOp():
+            return not op.result.uses
+        case scf.ForOp() | scf.IfOp() | scf.WhileOp() | scf.YieldOp() | scf.ConditionOp() | tt.ReturnOp():
+            return True
+        case _:
+            return isinstance(op, _ALONE) or is_side_effect_free(op)
+
+
+def _is_in_while(op: Operation) -> bool:
+    around = op.parent_op()
+    while around is not None and not isinstance(around, scf.WhileOp):
+        around = around.parent_op()
+    return around is not None
+
+
+def _grid_size(function: tt.FuncOp, axis: int) -> SSAValue:
+    name = new_name(function, f"grid_{AXES[axis]}")
+    attributes = DictionaryAttr({HOST_VALUE: StringAttr(f"grid[{axis}]")})
+    entry = function.body.blocks[0]
+    return add_argument(function, len(entry.args), name, i32, attributes, function.location)
+
+
+def _loop(function: tt.FuncOp, sizes: Sequence[SSAValue]) -> tuple[scf.ForOp, Operation]:
+    """Move the body into a loop over tiles; return it, and the first operation of its body."""
+    entry = function.body.blocks[0]
+    end = entry.last_op
+    assert end is not None, "a function ends in a return"
+    facts = Facts(function, Sums())
+    moved = [op for op in entry.ops if op is not end and not _stays(op, facts)]
+    first = insert_before(end, tt.GetProgramIdOp(0)).result
+    programs = insert_before(end, tt.GetNumProgramsOp(0)).result
+    first.name_hint, programs.name_hint = "first", "programs"
+    total = sizes[0]
+    for size in sizes[1:]:
+        total = insert_before(end, upstream.MuliOp(total, size)).result
+        total.name_hint = "tiles"
+    body = Block(arg_types=[i32])
+    loop = insert_before(end, scf.ForOp(first, total, programs, [], Region(body)))
+    loop.attributes[TILES] = UnitAttr()
+    loop.attributes[NOTE] = StringAttr("as many programs run as fit on the GPU, and each takes tiles in turn")
+    tile = body.args[0]
+    tile.name_hint = "tile"
+    for op in moved:
+        op.detach()
+        body.add_op(op)
+    ending = scf.YieldOp()
+    ending.location = end.location
+    body.add_op(ending)
+    anchor = body.first_op
+    assert anchor is not None
+    return loop, anchor
+
+
+def _stays(op: Operation, facts: Facts) -> bool:
+    """True for a number that is the same for all tiles."""
+    is_number = bool(op.results) and all(as_tensor(result.type) is None for result in op.results)
+    is_constant = isinstance(op, upstream.ConstantOp)
+    return is_constant or (is_number and all(facts.value_is_of_launch(result) for result in op.results))
+
+
+def _number(coordinates: Sequence[Operation], tile: SSAValue, sizes: dict[int, SSAValue], anchor: Operation) -> None:
+    """Let the program's numbers be those of the tile."""
+    numbers: dict[int, SSAValue] = {}
+    left, axes = tile, list(sizes)
+    for axis in axes[:-1]:
+        numbers[axis] = insert_before(anchor, upstream.RemSIOp(left, sizes[axis])).result
+        left = insert_before(anchor, upstream.DivSIOp(left, sizes[axis])).result
+    numbers[axes[-1]] = left
+    for op in coordinates:
+        assert isinstance(op, _COORDINATES)
+        values = numbers if isinstance(op, tt.GetProgramIdOp) else sizes
+        value = values[op.axis.value.data]
+        op.result.replace_all_uses_with(value)
+        if value is not tile and isinstance(op, tt.GetProgramIdOp):
+            value.name_hint = op.result.name_hint
+        Rewriter.erase_op(op)

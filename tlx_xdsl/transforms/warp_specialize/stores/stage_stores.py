@@ -1,0 +1,208 @@
+"""`tlx-ws-stage-stores`: tasks store blocks from shared memory by TMA, which writes them while the task goes on.
+
+Before, in a partition with two copies:
+```mlir
+tt.descriptor_store %c[%i, %j], %sum : !tt.tensordesc<64x128xf16>, tensor<64x128xf16>
+```
+After, with `%staging = ttg.local_alloc : () -> !ttg.memdesc<2x64x128xf16, ...>` before the tasks:
+```mlir
+%own = ttg.memdesc_index %staging[%replica] : ...
+ttg.local_store %sum, %own : ...
+ttng.fence_async_shared {bCluster = false}
+ttng.async_tma_copy_local_to_global %c[%i, %j] %own : ...
+ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
+```
+The wait stands where the buffer is written next, so in a loop over tiles before the next tile is staged, and at the end
+of the task. Where blocks may overlap (`store_order.py`), it waits for the writes to global memory as well: their order
+stays. A block that the kernel accesses in other ways, too, is stored as before, and so are all blocks where the kernel
+has atomic operations, which may tell other programs that a block is stored.
+
+With `alias`, the buffers lie in the memory of rings that are done, where the stores come after all reads of them
+(`dead_rings.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i32
+from xdsl.ir import Operation, Region, SSAValue
+
+from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.base import (
+    Kind,
+    Space,
+    accesses_of,
+    effects_of,
+    enclosing,
+    global_access,
+    layout_attr,
+    layout_of,
+    scalar_type,
+    shape_of_tensor,
+)
+from tlx_xdsl.dialects.scf import LOOPS
+from tlx_xdsl.dialects.tlx import ReplicaIdOp
+from tlx_xdsl.dialects.tt import descriptor_type
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
+from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
+from tlx_xdsl.layouts.encodings import SharedLayout
+from tlx_xdsl.layouts.shared import default_shared_layout
+
+from ...captures import isolate
+from ...rewriting import Pass, insert_before, ops_of
+from ..origins import origins_of
+from ..outer_values import use_captured_values
+from ..products.numbers import number
+from ..rings import SMEM
+from ..tasks import NOTE
+from ..tasks_of import TILES, copies_of
+from .dead_rings import overlay_rings
+from .store_order import may_overlap, may_overlap_over_turns
+
+
+@dataclass(frozen=True)
+class StageStoresPass(Pass):
+    """Stage the blocks that tasks store."""
+
+    name = "tlx-ws-stage-stores"
+
+    alias: bool = False
+    """Staging buffers lie in the memory of rings that are done."""
+
+    def run(self, op: ModuleOp) -> None:
+        """Handle all tasks of the module."""
+        for function in ops_of(op, tt.FuncOp):
+            for tasks in ops_of(function, ttg.WarpSpecializeOp):
+                _stage(function, tasks, alias=self.alias)
+            for loop in ops_of(function, scf.ForOp):
+                loop.attributes.pop(TILES, None)
+
+
+def _stage(function: tt.FuncOp, tasks: ttg.WarpSpecializeOp, *, alias: bool) -> None:
+    use_captured_values(tasks)
+    regions = [(tasks.default_region, 1)]
+    regions += [(region, copies_of(tasks, i)) for i, region in enumerate(tasks.partitions.partition_regions)]
+    if not any(_orders_memory(op) for op in function.body.walk()):
+        for region, copies in regions:
+            stores = [op for op in region.walk() if isinstance(op, tt.DescriptorStoreOp)]
+            stores = [op for op in stores if not _is_accessed_otherwise(op, stores, function)]
+            _stage_in(tasks, region, copies, stores, alias=alias)
+    tasks.partitions.operands = isolate(tasks.partitions.partition_regions)
+
+
+def _orders_memory(op: Operation) -> bool:
+    """Say whether an operation may tell other programs, or other threads, that memory is written."""
+    effects = effects_of(op)
+    if effects.accesses is None and not isinstance(op, ttg.WarpSpecializeOp):
+        return True
+    return any(access.space is Space.GLOBAL and Kind.ATOMIC in access.kind for access in accesses_of(op) or ())
+
+
+def _is_accessed_otherwise(
+    store: tt.DescriptorStoreOp, stores: Sequence[tt.DescriptorStoreOp], function: tt.FuncOp
+) -> bool:
+    """Say whether the kernel may access what `store` writes by anything but `stores`."""
+    origins = origins_of(store.desc)
+    accesses = [access for op in function.body.walk() if op not in stores and (access := global_access(op)) is not None]
+    others = [origins_of(access.value) for access in accesses]
+    return origins is None or any(other is None or other & origins for other in others)
+
+
+def _stage_in(
+    tasks: ttg.WarpSpecializeOp, task: Region, copies: int, stores: Sequence[tt.DescriptorStoreOp], *, alias: bool
+) -> None:
+    """Stage stores of one task."""
+    waits = {store: _wait_before(store, stores, task) for store in stores}
+    descriptors = {store.desc: store for store in reversed(stores)}
+    arrays = [_buffers(tasks, store, copies) for store in descriptors.values()]
+    if alias and task is not tasks.default_region:
+        arrays = overlay_rings(tasks, stores, arrays)
+    by_descriptor = dict(zip(descriptors, arrays, strict=True))
+    for store in stores:
+        if (wait := waits[store]) is not None:
+            insert_before(store, wait)
+        _store_through(by_descriptor[store.desc], _copy(task, copies, store), store)
+    if stores and (end := task.blocks[-1].last_op) is not None:
+        insert_before(end, _wait(read_only=True), located_at=stores[-1])
+    for store in stores:
+        store.detach()
+        store.erase()
+
+
+def _wait_before(
+    store: tt.DescriptorStoreOp, stores: Sequence[tt.DescriptorStoreOp], task: Region
+) -> ttng.AsyncTMAStoreWaitOp | None:
+    """Make the wait for earlier stores that `store` needs: none where they write elsewhere, and from other buffers."""
+    before = stores[: stores.index(store)]
+    if any(may_overlap(other, store) for other in before):
+        return _wait(read_only=False)
+    loop = enclosing(store.parent_op(), *LOOPS)
+    beside = [other for other in stores if other.parent is store.parent]
+    if loop is not None and task.is_ancestor(loop) and beside[0] is store:
+        # It waits for the turn before; those after it in this block need not.
+        is_apart = beside == list(stores) and not any(may_overlap_over_turns(each, beside, task) for each in beside)
+        return _wait(read_only=is_apart)
+    return _wait(read_only=True) if any(other.desc is store.desc for other in before) else None
+
+
+def _wait(*, read_only: bool) -> ttng.AsyncTMAStoreWaitOp:
+    flag = UnitAttr() if read_only else None
+    return ttng.AsyncTMAStoreWaitOp(properties={"pendings": IntegerAttr(0, i32), "read_only": flag})
+
+
+def _buffers(tasks: ttg.WarpSpecializeOp, store: tt.DescriptorStoreOp, copies: int) -> SSAValue:
+    """Allocate the staging buffers of the stores through one descriptor, one for each copy of the task."""
+    block = descriptor_type(store.desc.type)
+    layout = layout_attr(default_shared_layout(block.shape, block.element_bits))
+    type_ = MemDescType.get((copies, *block.shape), scalar_type(store.src.type), layout, SMEM)
+    buffers = insert_before(tasks, ttg.LocalAllocOp(operands=[None], result_types=[type_]), located_at=store)
+    buffers.result.name_hint = f"{(store.desc.name_hint or 'out').removesuffix('_desc')}_staging"
+    buffers.attributes[NOTE] = StringAttr("TMA stores from here, while the task goes on")
+    return buffers.result
+
+
+def _copy(task: Region, copies: int, store: Operation) -> SSAValue:
+    """Return the number of the copy of a task."""
+    if copies == 1:
+        return number(store, 0)
+    first = task.blocks[0].first_op
+    assert first is not None, "a task ends in an operation"
+    if isinstance(first, ReplicaIdOp):
+        return first.result
+    made = insert_before(first, ReplicaIdOp(), located_at=store).result
+    made.name_hint = "replica"
+    return made
+
+
+def _store_through(buffers: SSAValue, copy: SSAValue, store: tt.DescriptorStoreOp) -> None:
+    """Write what `store` stores to the buffer of a copy, and let TMA store it."""
+    view = _reshaped(_at(buffers, copy, store), store)
+    insert_before(store, ttg.LocalStoreOp(operands=[store.src, view]))
+    insert_before(store, ttng.FenceAsyncSharedOp(properties={"bCluster": BoolAttr.from_bool(False)}))
+    view = _at(buffers, copy, store)
+    insert_before(
+        store,
+        ttng.AsyncTMACopyLocalToGlobalOp(operands=[store.desc, store.indices, view], properties={"cachePolicy": None}),
+    )
+
+
+def _at(buffers: SSAValue, index: SSAValue, before: Operation) -> SSAValue:
+    """Take one buffer of an array."""
+    type_ = memdesc_type(buffers.type)
+    one = MemDescType.get(type_.shape[1:], type_.element_type, type_.encoding, type_.memory_space)
+    return insert_before(before, ttg.MemDescIndexOp(operands=[buffers, index], result_types=[one])).result
+
+
+def _reshaped(view: SSAValue, store: tt.DescriptorStoreOp) -> SSAValue:
+    """View a buffer in the shape of the tensor: the block may have more dimensions, of size 1."""
+    type_, shape = memdesc_type(view.type), shape_of_tensor(store.src.type)
+    if type_.shape == shape:
+        return view
+    layout = layout_of(type_.encoding)
+    assert isinstance(layout, SharedLayout), "a buffer has the layout of one"
+    layout = reshaped_buffer_layout(layout, type_.shape, type_.element_bits, shape)
+    wanted = type_.with_shape(shape, layout_attr(layout))
+    return insert_before(store, ttg.MemDescReshapeOp(operands=[view], result_types=[wanted])).result

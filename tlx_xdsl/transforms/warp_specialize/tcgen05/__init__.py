@@ -1,0 +1,1 @@
+"""Products of consumers in Blackwell's tensor cores, whose results lie in tensor memory."""
