@@ -92,12 +92,12 @@ class _Rotation:
         """Insert the three parts; return the loop, and what the results of the old one are."""
         values: Values = {self.induction: self.loop.lb}
         values.update(zip(self.body.args[1:], self.loop.iter_args, strict=True))
-        self._copy([*self.stages.first, *self.stages.rest], values, at, is_early=True)
+        self._copy([*self.stages.first, *self.stages.between, *self.stages.last], values, at, is_early=True)
         starts = self._carried(values)
         loop = self._loop(starts, at)
         values = self._late_values(loop.results)
         values[self.induction] = loop.results[-1] if self.carries_turn else self._turn_before(self.loop.ub, at)
-        self._copy(self.stages.late, values, at)
+        self._copy([*self.stages.late, *self.stages.tail], values, at)
         results = dict(zip(self.early, loop.results, strict=False))
         return loop, [results[n] if n in results else values.get(v, v) for n, v in enumerate(self.yielded)]
 
@@ -126,9 +126,11 @@ class _Rotation:
         late = self._late_values(block.args[1:])
         late[self.induction] = block.args[-1] if self.carries_turn else self._turn_before(block.args[0], within)
         self._copy(self.stages.late, late, within)
+        self._copy(self.stages.between, values, within, is_early=True)
+        self._copy(self.stages.tail, late, within)
         for n in self.stages.late_arguments:
             values[self.body.args[1 + n]] = late[self.yielded[n]]
-        self._copy(self.stages.rest, values, within, is_early=True)
+        self._copy(self.stages.last, values, within, is_early=True)
         within.add(scf.YieldOp(*self._carried(values)), old)
         second = self._fold(arith.AddiOp(old.lb, old.step), at)
         loop = scf.ForOp(second, old.ub, old.step, starts, block)

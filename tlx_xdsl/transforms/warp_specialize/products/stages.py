@@ -30,9 +30,13 @@ class Stages:
     first: list[Operation]
     """The early products and what they are computed from."""
     late: list[Operation]
-    """The late products, what they read from rings, and what depends on them."""
-    rest: list[Operation]
-    """All other work, of the early stage: first what depends on no late product of the turn before."""
+    """The late products, and what they read from rings."""
+    between: list[Operation]
+    """Work of the early stage that depends on no late product of the turn before."""
+    tail: list[Operation]
+    """What depends on the late products in their turn."""
+    last: list[Operation]
+    """All other work, of the early stage."""
     late_arguments: frozenset[int]
     """Numbers of the carried values that the late stage computes."""
     crossing: list[SSAValue]
@@ -94,16 +98,16 @@ def _deal(
     crossing = _crossing(graph, late)
     if any(isinstance(value.type, MemDescType) for value in crossing):
         return None
+    products = [op for op in late if isinstance(op, tt.DotOp)]
+    tail = graph.followers(products) - graph.cone(products)
     converted = [op for op in rest if op not in after and _is_conversion(graph, op, late)]
     return Stages(
         [op for op in graph.ops if op in first],
-        [op for op in graph.ops if op in late],
-        [
-            *(op for op in rest if op not in after and op not in converted),
-            *(op for op in rest if op in after),
-            # The registers of an operand are written when the product that reads the old ones has ended.
-            *converted,
-        ],
+        [op for op in graph.ops if op in late and op not in tail],
+        [op for op in rest if op not in after and op not in converted],
+        [op for op in graph.ops if op in late and op in tail],
+        # The registers of an operand are written when the product that reads the old ones has ended.
+        [*(op for op in rest if op in after), *converted],
         late_arguments,
         crossing,
         frozenset(held_over),
