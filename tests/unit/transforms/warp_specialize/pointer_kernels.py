@@ -178,6 +178,26 @@ def shifted(x_ptr, y_ptr, T, stride, B: tl.constexpr, D: tl.constexpr, SHIFT: tl
 
 
 @tlx_xdsl.jit
+def backwards(x_ptr, y_ptr, T, stride, B: tl.constexpr, D: tl.constexpr):
+    """Blocks from the last to the first one, in a loop."""
+    columns = tl.arange(0, D)
+    acc = tl.zeros((B, D), tl.float32)
+    for i in range(tl.cdiv(T, B) - 1, -1, -1):
+        rows = i * B + tl.arange(0, B)
+        at, mask = rows[:, None] * stride + columns[None, :], (rows < T)[:, None]
+        acc = acc * 0.5 + tl.load(x_ptr + at, mask=mask, other=0.0)
+        tl.store(y_ptr + at, acc.to(tl.float16), mask=mask)
+
+
+@tlx_xdsl.jit
+def last_first(x_ptr, y_ptr, T, stride, B: tl.constexpr, D: tl.constexpr):
+    """Programs that take the blocks from the last to the first one."""
+    rows = (tl.num_programs(0) - 1 - tl.program_id(0)) * B + tl.arange(0, B)
+    at, mask = rows[:, None] * stride + tl.arange(0, D)[None, :], (rows < T)[:, None]
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=mask) * 2, mask=mask)
+
+
+@tlx_xdsl.jit
 def fault(x_ptr, y_ptr, n_ptr, M, N, stride, KIND: tl.constexpr, B: tl.constexpr):  # noqa: C901 (a case for each fault)
     """Loads that are no box, or whose rows are needed."""
     WRAPPED: tl.constexpr = KIND == "sum of wrapped" or KIND == "unmasked wrapped" or KIND == "loose wrapped"

@@ -73,6 +73,11 @@ def shifted(length):
     return (-(-length // 16),), args, {"B": 16, "D": 16, "SHIFT": 3, "LOWER": True}
 
 
+def rows(length, programs):
+    args = {"x_ptr": padded(length, 16), "y_ptr": padded(length, 16, seed=1), "T": length, "stride": 24}
+    return (programs,), args, {"B": 16, "D": 16}
+
+
 def grouped(n, k, *rows):
     offsets, a, b = np.cumsum([0, *rows]).astype(np.int32), dense(sum(rows), k), dense(len(rows), k, n, seed=1)
     args = {"a_ptr": a, "b_ptr": b, "c_ptr": dense(sum(rows), n, seed=2), "offsets_ptr": offsets, "N": n, "K": k}
@@ -89,6 +94,8 @@ FORMED = {
     "causal attention": ("attention", attention(23, causal=True), 3, 1),
     "chunks": ("chunks", chunks(41), 2, 1),
     "advanced blocks": ("advanced", blocks(40, 24, 48), 2, 1),
+    "a loop backwards": ("backwards", rows(37, 1), 1, 1),
+    "programs backwards": ("last_first", rows(37, 3), 1, 1),
     "bounds below and above": ("shifted", shifted(37), 1, 1),
 }  # fmt: skip
 

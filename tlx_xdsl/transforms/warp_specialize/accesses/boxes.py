@@ -221,7 +221,13 @@ class _Conditions:
         if not self._facts.is_of_launch(form) or (text := self._facts.text(form)) is None:
             raise NoBoxError(f"the {what} {form} of its tensor does not follow from the arguments")
         self._said(form)
-        self.found.append(f"{text} > 0")
+        ((product, number), *others) = form
+        if others or number < 0:
+            self.found.append(f"{text} > 0")
+            return
+        # A product of numbers that are above 0.
+        for symbol in sorted((symbol for symbol, _ in product), key=str):
+            self.found.append(f"{self._facts.text(Polynomial.of(symbol))} > 0")
 
     def _said(self, form: Polynomial) -> None:
         self.found += self._facts.said_if(form)
