@@ -107,6 +107,8 @@ def _tensor_of(op: tt.MakeTensorDescOp, places: Places, facts: Facts) -> _Tensor
         return None
     said = [text for text in texts if text is not None]
     conditions = [each for number in numbers for each in facts.said_if(number)]
+    # The host makes a descriptor of something only, also where the kernel would not use one.
+    conditions += [f"{text} > 0" for number, text in zip(numbers[:rank], texts, strict=False) if number.number is None]
     padding = "nan" if op.padding == PaddingOption.PAD_NAN.attr else "zero"
     return _Tensor(pointer, tuple(said[:rank]), tuple(said[rank:]), op.result.type, padding, tuple(conditions))
 
