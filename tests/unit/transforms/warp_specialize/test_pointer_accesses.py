@@ -107,6 +107,7 @@ def signature_of(value):
 
 
 def built(kernel, args, constexprs):
+    """The module of a kernel for arguments; the divisors of strides are left to the conditions of a launch."""
     signature = {name: signature_of(value) for name, value in args.items()}
     return build_module(source_of(getattr(pointer_kernels, kernel)), signature, constexprs)
 
@@ -246,3 +247,15 @@ def test_an_axis_without_a_use_has_one_program():
     grid, args, constexprs = tutorial(33, 40, 20)
     module = transformed("matmul", args, constexprs, PERSISTENT)
     assert "grid[1] == 1" in reason(module, (*grid, 2), args, constexprs)
+
+
+@pytest.mark.parametrize(("kind", "is_hidden"), [
+    ("left operand", True), ("right operand", False), ("accumulator", True), ("carried", True),
+    ("carried to a sum", False), ("sum of the row", True), ("transposed", False), ("transposed with its mask", True),
+    ("scan", False), ("scan of the row", False), ("added", True), ("address", False),
+])  # fmt: skip
+def test_ways_of_wrapped_rows_to_memory(kind, is_hidden):
+    args = {"x_ptr": dense(40, 16), "w_ptr": dense(16, 16), "y_ptr": dense(48, 16), "M": 40, "stride": 16}
+    module = transformed("wrapped", args, {"KIND": kind, "B": 16}, IN_KERNEL)
+    # The load of `w` is a box in any case.
+    assert len(ops_of(module, tt.DescriptorLoadOp)) == 1 + is_hidden
