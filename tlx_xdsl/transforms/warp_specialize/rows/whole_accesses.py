@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import regions, tt
@@ -20,6 +20,7 @@ from tlx_xdsl.dialects.base import Kind, effects_of, global_access, is_pointer, 
 from tlx_xdsl.dialects.tt import DescriptorType
 
 from ..refusal import refusal_at
+from ..same_values import is_same
 from .cuts import Cuts
 
 STORES = (tt.StoreOp, tt.DescriptorStoreOp)
@@ -105,7 +106,7 @@ def _same_place(first: Operation, second: Operation) -> bool:
     """Say whether two accesses of a thread go to the same addresses."""
     (a, mine), (b, others) = _address(first), _address(second)
     return len(mine) == len(others) and all(
-        _is_same(left, right, {}) for left, right in zip((a, *mine), (b, *others), strict=True)
+        is_same(left, right) for left, right in zip((a, *mine), (b, *others), strict=True)
     )
 
 
@@ -114,24 +115,3 @@ def _address(op: Operation) -> tuple[SSAValue, Sequence[SSAValue]]:
     access = global_access(op)
     assert access is not None
     return access.value, tuple(getattr(op, "indices", ()))
-
-
-def _is_same(first: SSAValue, second: SSAValue, known: dict[tuple[SSAValue, SSAValue], bool]) -> bool:
-    """Say whether two values are computed in the same way of the same values."""
-    if first is second:
-        return True
-    if (first, second) in known:
-        return known[first, second]
-    a, b = first.owner, second.owner
-    known[first, second] = (
-        isinstance(first, OpResult)
-        and isinstance(second, OpResult)
-        and isinstance(a, Operation)
-        and isinstance(b, Operation)
-        and not a.regions
-        and (type(a), first.index, first.type, a.properties) == (type(b), second.index, second.type, b.properties)
-        and is_side_effect_free(a)
-        and len(a.operands) == len(b.operands)
-        and all(_is_same(x, y, known) for x, y in zip(a.operands, b.operands, strict=True))
-    )
-    return known[first, second]
