@@ -2,8 +2,8 @@
 
 From the products on, a cut spreads over operations by their ties (`dialects/dimensions.py`) and over control flow by
 its edges: to the operands that give the rows, and to everything that is made of them. What can be computed again of
-numbers (offsets, masks, pointers, constants) is not drawn in: it is computed once as a whole and once in parts, where
-both are used. What a cut does not get to, each group has whole.
+numbers is not drawn in (offsets, masks, pointers, constants, a loaded row of scales): it is computed once as a whole
+and once in parts, where both are used. What a cut does not get to, each group has whole.
 
 A cut ends in a refusal where an operation combines rows with each other, or where a value would be cut along two
 dimensions.
@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import regions, tt
+from tlx_xdsl.dialects.base import is_set
 from tlx_xdsl.dialects.dimensions import Side, Tie, shape_of_value, ties
 from tlx_xdsl.dialects.scf import LOOPS
 
@@ -110,7 +111,10 @@ class Cuts:
 
 
 def is_recomputable(value: SSAValue) -> bool:
-    """Say whether a tensor or a descriptor follows from numbers by pure operations, and may be computed again."""
+    """Say whether a tensor or a descriptor follows from numbers by pure operations, and may be computed again.
+
+    A row or a column that is loaded at places that do so may be loaded again, too: that is cheap.
+    """
     stack, seen = [value], set[SSAValue]()
     while stack:
         each = stack.pop()
@@ -118,10 +122,19 @@ def is_recomputable(value: SSAValue) -> bool:
             continue
         seen.add(each)
         op = each.owner
-        if isinstance(op, Block) or op.regions or isinstance(op, PRODUCTS) or not is_side_effect_free(op):
+        if isinstance(op, Block) or op.regions or isinstance(op, PRODUCTS):
+            return False
+        if not is_side_effect_free(op) and not _is_load_of_a_line(op):
             return False
         stack.extend(op.operands)
     return True
+
+
+def _is_load_of_a_line(op: Operation) -> bool:
+    """Say whether an operation loads one row or column by threads, in no order with anything else."""
+    if not isinstance(op, tt.LoadOp) or is_set(op, "isVolatile"):
+        return False
+    return sum(size > 1 for size in shape_of_value(op.result)) <= 1
 
 
 def _products(function: tt.FuncOp) -> list[Operation]:
