@@ -32,6 +32,7 @@ class Cuts:
 
     def __init__(self, function: tt.FuncOp, groups: int, axis: int) -> None:
         self.groups = groups
+        self._what = "rows" if axis == -2 else "columns"
         self.dims: dict[SSAValue, int] = {}
         """The dimension along which each value is cut that there is once."""
         self.parts: dict[SSAValue, set[int]] = {}
@@ -65,7 +66,9 @@ class Cuts:
     def _cut(self, value: SSAValue, dim: int, user: Operation) -> None:
         """Cut a value along `dim`, which `user` asks for."""
         if shape_of_value(value)[dim] % self.groups:
-            raise refusal_at(value, f"{shape_of_value(value)[dim]} rows can't be shared by {self.groups} groups")
+            raise refusal_at(
+                value, f"{shape_of_value(value)[dim]} {self._what} can't be shared by {self.groups} groups"
+            )
         if is_recomputable(value):
             if dim not in self.parts.setdefault(value, set()):
                 self.parts[value].add(dim)
@@ -91,7 +94,7 @@ class Cuts:
         elif isinstance(value, OpResult):
             self._tie(value.op, Side(True, value.index, dim))
         elif not isinstance(value.type, tt.DescriptorType):
-            raise refusal_at(value, f"{_name(value)} comes from where its rows can't be chosen")
+            raise refusal_at(value, f"{_name(value)} comes from where its {self._what} can't be chosen")
 
     def _follow(self, values: Sequence[SSAValue], dim: int, user: Operation) -> None:
         for value in values:
@@ -102,7 +105,7 @@ class Cuts:
         """Cut everything that is tied to one side of `op`."""
         tie = next((each for each in ties(op) if side in each), None)
         if tie is None:
-            raise refusal_at(op, f"'{op.name}' needs all rows of {_name(side.value(op))} at once")
+            raise refusal_at(op, f"'{op.name}' needs all {self._what} of {_name(side.value(op))} at once")
         if note and self.tied.setdefault(op, tie) != tie:
             raise refusal_at(op, f"'{op.name}' would have to be cut along rows and columns")
         for each in tie:
