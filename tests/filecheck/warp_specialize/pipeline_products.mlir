@@ -1,6 +1,6 @@
 // RUN: tlx-opt %s -p tlx-ws-pipeline-products --split-input-file | filecheck %s
 
-// The exponentials of a turn run beside the second product of the turn before: it is issued behind the first product of
+// The exponentials of a turn run beside the second product of the turn before: it is issued after the first product of
 // this turn. A length above 0 lets the loop run, so the first turn's begin needs no branch.
 
 // CHECK-LABEL: @scores

@@ -1,6 +1,6 @@
 // RUN: tlx-opt %s -p tlx-ws-take-turns --split-input-file | filecheck %s
 
-// A consumer waits for its call before it issues the products of a turn, and calls the other one behind them. Barriers
+// A consumer waits for its call before it issues the products of a turn, and calls the other one after them. Barriers
 // 0 to 3 may be the kernel's own.
 
 // CHECK-LABEL: @softmax
