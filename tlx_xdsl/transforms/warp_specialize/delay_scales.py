@@ -74,7 +74,7 @@ def _uniform(scales: SSAValue) -> SSAValue | float | None:
         case tt.SplatOp() as op:
             number = op.src.owner
             if isinstance(number, upstream.ConstantOp) and isinstance(number.value, FloatAttr):
-                return cast(float, number.value.value.data)
+                return number.value.value.data
             return op.src
         case upstream.ConstantOp(value=DenseIntOrFPElementsAttr() as value):
             elements = set(value.iter_values())

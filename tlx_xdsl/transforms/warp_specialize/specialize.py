@@ -68,6 +68,7 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
         wanted.append(("tlx-ws-pipeline-products", {}))
     # Each of these leaves the GPUs of the other alone.
     wanted.append(("tlx-ws-tensor-memory", {}))
+    wanted.append(("tlx-ws-issue-products", {}))
     wanted.append(("tlx-ws-async-dots", {}))
     if decisions.turns is not False:
         wanted.append(("tlx-ws-take-turns", {}))
