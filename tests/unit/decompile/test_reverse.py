@@ -226,7 +226,11 @@ def test_divisions_that_round_up(lines, python):
 
 @pytest.mark.parametrize(
     ("type_", "number", "python"),
-    [("f32", "0x3FB8AA3B", "1.442695"), ("f32", "0xFF800000", 'float("-inf")'), ("f64", "1.44269502", "tl.full((), 1.44269502, tl.float64)")],
+    [
+        ("f32", "0x3FB8AA3B", "1.442695"),
+        ("f32", "0xFF800000", 'float("-inf")'),
+        ("f64", "1.44269502", "tl.full((), 1.44269502, tl.float64)"),
+    ],
 )
 def test_numbers_have_the_digits_that_their_type_needs(type_, number, python):
     module = parse_module(
