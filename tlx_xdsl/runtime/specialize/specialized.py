@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,6 +33,8 @@ from .read_host_part import host_part_of
 from .rules import by_rule
 from .verdict import Verdict
 from .written import kernel_of, write
+
+LOG = logging.getLogger("tlx_xdsl.specialize")
 
 PROGRAMS = 132
 """Programs that run at a time where no GPU says how many multiprocessors it has: those of an H200."""
@@ -146,7 +149,9 @@ def warp_specialized(
     except CompilationError as refusal:
         return Specialized(kernel, kernel, refused=refusal)
     except Exception as error:
-        return Specialized(kernel, kernel, refused=internal_error(error))
+        refusal = internal_error(error)
+        LOG.warning("%s is launched as it is: %s", source.name, "; ".join((refusal.message, *refusal.notes)))
+        return Specialized(kernel, kernel, refused=refusal)
 
 
 def _specialized(
@@ -170,7 +175,7 @@ def _specialized(
 
 def _made(given: Any, wanted: Any) -> list[Decision]:
     """The decisions that were given, and those that a rule has made."""
-    known = set() if given is None else set(given.given())
+    known: set[str] = set() if given is None else set(given.given())
     by_rule = "two where each has 64 or 128 rows of the products, and otherwise one"
     return [Decision(name, value, "given" if name in known else by_rule) for name, value in wanted.given().items()]
 
