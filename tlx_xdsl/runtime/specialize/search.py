@@ -22,6 +22,7 @@ from .rules import DEPTHS
 from .settings import Settings
 from .small import SmallLaunch, small_launches
 from .specialized import Specialized, refused_by_choice, warp_specialized
+from .turns import turns_of
 from .verdict import Verdict, explored, proof_of
 
 MOST_PREDICTED = 14
@@ -136,6 +137,14 @@ class _Search:
         found.specialized = replace(made, verdict=verdict)
         if not verdict:
             found.why_not = f"its synchronisation is {_said(verdict)}"
+        elif verdict.lines:
+            turns = turns_of(made.source, verdict.lines)
+            if isinstance(turns, int):
+                found.why_not = (
+                    f"its synchronisation is proved on a condition that no launch shows: {verdict.details[0]}"
+                )
+            else:
+                found.specialized = replace(found.specialized, turns=tuple(turns))
         return found
 
     def _explored(self, made: Specialized, verdict: Verdict) -> Verdict:

@@ -31,6 +31,7 @@ from .decision import Decision, NotSpecialisedError
 from .host_part import HostPart
 from .read_host_part import host_part_of
 from .rules import by_rule
+from .turns import Turns
 from .verdict import Verdict
 from .written import kernel_of, write
 
@@ -57,6 +58,8 @@ class Specialized:
     decisions: tuple[Decision, ...] = ()
     verdict: Verdict | None = None
     """None where it was not asked for."""
+    turns: tuple[Turns, ...] = ()
+    """Conditions of the proof."""
     milliseconds: float | None = None
     """What the clock expects of the launch that was searched for."""
     refused: CompilationError | None = None
@@ -105,7 +108,14 @@ class Specialized:
         """The same for arguments by name, on a GPU that runs so many programs at a time; or why it does not fit."""
         if self.refused is not None:
             return self.refused.message
-        return self.host.arguments(grid, named, programs)
+        found = self.host.arguments(grid, named, programs)
+        if self.turns and not isinstance(found, str):
+            sizes, values = found
+            known = dict(zip([each.name for each in self.kernel.source.parameters], values, strict=True))
+            for each in self.turns:
+                if not each.holds(sizes, known):
+                    return f"the launch does not fit: the loop at line {each.line} of {self.path} does not turn"
+        return found
 
     def report(self) -> str:
         """Return what was decided and why, what else there was, and what is proved."""
