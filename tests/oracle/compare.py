@@ -5,9 +5,9 @@ be paired too: operations by name, attributes, types and operands, regions by wh
 count as one value wherever they stand (each side is value-numbered), so hoisting and common subexpressions make no
 difference. A value of one side has one partner on the other side, so the walk is linear.
 
-What a loop, a branch, a block or a task takes in is a bound variable: its position doesn't matter, only that one variable of
-one side always stands for the same one of the other side, with equal values at every entry. What nothing uses isn't
-compared. Operands are never exchanged, not even of commutative operations.
+What a loop, a branch, a block or a task takes in is a bound variable: its position doesn't matter, only that one
+variable of one side always stands for the same one of the other side, with equal values at every entry. What nothing
+uses isn't compared. Operands are never exchanged, not even of commutative operations.
 """
 
 from collections.abc import Callable

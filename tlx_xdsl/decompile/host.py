@@ -68,7 +68,7 @@ def host_part(function: FuncOp, name: str, plain: PlainKernel) -> list[str]:
     grid = "(min(grid[0] * grid[1] * grid[2], programs),)" if is_persistent else "grid"
     lines += [*made, f"return {grid}, {tupled(values)}"]
     head = f"def launch_arguments({', '.join(['grid', *_defaults(parameters, plain.constants, is_persistent)])}):"
-    doc = f'"""Return the grid and the arguments of `{name}` for a launch of the plain kernel with these."""'
+    doc = '"""Return the grid and the arguments for a launch of the plain kernel with these."""'
     body = [part for line in [doc, *lines] for part in wrapped(f"    {line}")]
     text = "\n".join([*wrapped(head), *body]) + "\n"
     return [*([_ADDRESS] if "address(" in text else []), text]
@@ -90,8 +90,9 @@ def _arguments(function: FuncOp) -> Iterator[tuple[BlockArgument, Mapping[str, A
     extents = {extent for each in descriptors_of(function) for extent in each.extents}
     for argument in function.body.blocks[0].args:
         if argument not in extents:
-            known = attributes[argument.index] if argument.index < len(attributes) else {}
-            yield argument, {name: value for name, value in known.items() if name in (DESCRIPTOR, HOST_VALUE)}
+            known = attributes[argument.index : argument.index + 1]
+            held = [(name, value) for each in known for name, value in each.items()]
+            yield argument, {name: value for name, value in held if name in (DESCRIPTOR, HOST_VALUE)}
 
 
 def _descriptor(known: DictionaryAttr, argument: BlockArgument) -> Text:

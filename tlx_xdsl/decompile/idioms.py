@@ -21,7 +21,7 @@ def slot_and_phase(fn: Function, op: Operation) -> bool:
         return False
     stage = fn.shared_name([each.results[0] for each in same], "stage")
     phase = fn.shared_name([each.results[0] for each in ends], "phase")
-    fn.write(f"{stage}, {phase} = {call('tlx.get_bufidx_phase', fn.typed(op.operands[0]), fn.depth(slots))}")
+    fn.write(f"{stage}, {phase} = {call('tlx.get_bufidx_phase', fn.typed(op.operands[0]), slots)}")
     fn.module.skipped.update([*same, *(division for division, _ in phases), *ends])
     return True
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, scf
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.tensors import element_bits
 
+from .function import may_inline
 from .host import shape_names
 from .types import element_of, number_of
 
@@ -22,35 +26,66 @@ def give_telling_names(module: ModuleOp) -> None:
         if isinstance(function, tt.FuncOp):
             shapes = shape_names(function)
             for op in function.walk():
-                _name(op, shapes)
+                _name_coordinates(op, shapes)
+                if (name := _NAMERS.get(op.name)) is not None:
+                    name(op)
 
 
-def _name(op: Operation, shapes: dict[SSAValue, list[str]]) -> None:
+def _name_loop(op: Any) -> None:
+    _carried(op)
+    counter = op.body.block.args[0].name_hint
+    _hint(op.ub, f"num_{counter}" if number_of(op.step) == 1 and counter else "end")
+
+
+def _name_tile(op: Any) -> None:
+    buffer = _buffer(op.src)
+    if op.result.name_hint in (None, buffer):
+        # The name is that of the buffers now.
+        op.result.name_hint = f"{buffer}_tile"
+
+
+def _name_view(op: Any) -> None:
+    _hint(op.result, f"{_buffer(op.src)}_view")
+
+
+def _name_product(op: Any) -> None:
+    op.d.name_hint = op.d.name_hint or "product"
+
+
+def _name_waited(op: Any) -> None:
+    for value, result in zip(op.inputs, op.outputs, strict=True):
+        result.name_hint = result.name_hint or value.name_hint or "product"
+
+
+def _name_other(op: Any) -> None:
+    for use in op.result.uses:
+        if use.operation.name == "arith.subi" and number_of(use.operation.operands[0]) == 1:
+            _hint(use.operation.results[0], "other")
+
+
+def _name_narrow(op: Any) -> None:
+    if (name := _narrow(op.results[0])) is not None:
+        _hint(op.results[0], name)
+
+
+_NAMERS: dict[str, Callable[[Any], None]] = {
+    "arith.truncf": _name_narrow,
+    "scf.for": _name_loop,
+    "tlx.replica_id": _name_other,
+    "ttg.local_load": _name_tile,
+    "ttg.memdesc_reshape": _name_view,
+    "ttg.memdesc_trans": _name_view,
+    "ttng.warp_group_dot": _name_product,
+    "ttng.warp_group_dot_wait": _name_waited,
+}
+
+
+def _name_coordinates(op: Operation, shapes: dict[SSAValue, list[str]]) -> None:
     match op:
         case ttng.AsyncTMACopyGlobalToLocalOp() | ttng.AsyncTMACopyLocalToGlobalOp():
             _coordinates(op.desc, list(op.coord), shapes)
         case tt.DescriptorLoadOp() | tt.DescriptorStoreOp():
             _coordinates(op.desc, list(op.indices), shapes)
-        case scf.ForOp():
-            _carried(op)
-            counter = op.body.block.args[0].name_hint
-            _hint(op.ub, f"num_{counter}" if number_of(op.step) == 1 and counter else "end")
-        case ttg.LocalLoadOp():
-            buffer = _buffer(op.src)
-            if op.result.name_hint in (None, buffer):
-                # The name is that of the buffers now.
-                op.result.name_hint = f"{buffer}_tile"
-        case ttg.MemDescReshapeOp() | ttg.MemDescTransOp():
-            _hint(op.result, f"{_buffer(op.src)}_view")
-        case ttng.WarpGroupDotOp():
-            op.d.name_hint = op.d.name_hint or "product"
-        case ttng.WarpGroupDotWaitOp():
-            for value, result in zip(op.inputs, op.outputs, strict=True):
-                result.name_hint = result.name_hint or value.name_hint or "product"
-        case arith.TruncFOp():
-            # Tensor cores take the narrow one.
-            if (wide := op.input.name_hint) is not None:
-                _hint(op.result, f"{wide}_{element_bits(element_of(op.result.type))}")
         case _:
             pass
 
@@ -61,12 +96,20 @@ def _carried(loop: scf.ForOp) -> None:
         if argument.name_hint is None:
             sums = [use.operation for use in argument.uses if isinstance(use.operation, ttng.WarpGroupDotOp)]
             names = [each.d.name_hint for each in sums if each.c is argument]
-            argument.name_hint = next((name for name in (*names, start.name_hint) if name), None)
+            argument.name_hint = next((name for name in (*names, start.name_hint, _narrow(start)) if name), None)
+
+
+def _narrow(value: SSAValue) -> str | None:
+    """The name of a block that is cast for the tensor cores, with the bits of its elements."""
+    op = value.owner
+    if not isinstance(op, Operation) or op.name != "arith.truncf" or op.operands[0].name_hint is None:
+        return None
+    return f"{op.operands[0].name_hint}{element_bits(element_of(value.type))}"
 
 
 def _hint(value: SSAValue, hint: str) -> None:
-    # A value that is used once stands where it is used.
-    if value.name_hint is None and isinstance(value.owner, Operation) and not value.has_one_use():
+    # A value that stands where it is used needs no name.
+    if value.name_hint is None and isinstance(value.owner, Operation) and not may_inline(value.owner):
         value.name_hint = hint
 
 

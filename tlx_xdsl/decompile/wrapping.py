@@ -85,7 +85,7 @@ def _last_brackets(text: str) -> tuple[int, int] | None:
 
 def _split(text: str) -> list[str]:
     """The items between commas."""
-    depths, items, start = _depths(text), [], 0
+    depths, items, start = _depths(text), list[str](), 0
     for at, char in enumerate(text):
         if char == "," and not depths[at]:
             items.append(text[start:at].strip())

@@ -13,6 +13,10 @@ Config = Mapping[str, Any]
 OPTIONS = ("num_warps", "num_stages")
 
 
+def _same(array: Any) -> Any:
+    return array
+
+
 class Arrays(Protocol):
     """What makes the arrays of a launch: `numpy_arrays.NumpyArrays`, or torch's tensors on a GPU."""
 
@@ -20,8 +24,8 @@ class Arrays(Protocol):
         """An array of normal random numbers."""
         ...
 
-    def uniform(self, *shape: int, low: float, high: float, dtype: str = "fp32") -> Any:
-        """An array of random numbers between two."""
+    def uniform(self, *shape: int, low: float, high: float, then: Callable[[Any], Any] = _same) -> Any:
+        """An array of random numbers of fp32 between two, and what `then` makes of them."""
         ...
 
     def poisoned(self, *shape: int, dtype: str = "fp16") -> Any:

@@ -211,7 +211,9 @@ def _specialize(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _SPECIALIZE_EPILOG
     parser.add_argument("kernel", **KERNEL)
     parser.add_argument("-o", "--output", metavar="FILE.py", help="file to write to, instead of standard output")
-    parser.add_argument("--grid", metavar="X,Y,Z", help="programs along each axis; expressions over arguments and sizes")
+    parser.add_argument(
+        "--grid", metavar="X,Y,Z", help="programs along each axis; expressions over arguments and sizes"
+    )
     _add_decision_arguments(parser.add_argument)
     parser.add_argument("--chip", metavar="NAME", help="GPU that the clock predicts: H200 or H100")
     add_kernel_arguments(parser)

@@ -16,7 +16,6 @@ from tlx_xdsl.dialects.tt import FuncOp
 from ...rewriting import constant_integer
 from ..accesses.arguments import add_conditions
 from .folding import folded
-from .numbers import number
 from .stages import Stages
 from .trip_counts import conditions_to_run
 
@@ -163,4 +162,3 @@ class _Rotation:
             return at.add(op, self.loop).results[0]
         op.erase()
         return known
-

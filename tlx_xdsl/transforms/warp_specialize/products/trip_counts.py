@@ -75,7 +75,9 @@ class _Bounds:
                 return 1
             case TruncIOp() | ExtSIOp():
                 return self.at_least(owner.operands[0])
-            case arith.AddiOp() | arith.MuliOp() | arith.DivSIOp() | arith.RemSIOp() | arith.MinSIOp() | arith.MaxSIOp():
+            case (
+                arith.AddiOp() | arith.MuliOp() | arith.DivSIOp() | arith.RemSIOp() | arith.MinSIOp() | arith.MaxSIOp()
+            ):
                 return self._combined(owner)
             case _:
                 return None

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i32
 from xdsl.ir import Operation, Region, SSAValue
 
@@ -57,7 +58,7 @@ from ..outer_values import use_captured_values
 from ..products.numbers import number
 from ..rings import SMEM
 from ..tasks import NOTE
-from ..tasks_of import copies_of
+from ..tasks_of import TILES, copies_of
 from .dead_rings import overlay_rings
 from .store_order import may_overlap, may_overlap_over_turns
 
@@ -76,6 +77,8 @@ class StageStoresPass(Pass):
         for function in ops_of(op, tt.FuncOp):
             for tasks in ops_of(function, ttg.WarpSpecializeOp):
                 _stage(function, tasks, alias=self.alias)
+            for loop in ops_of(function, scf.ForOp):
+                loop.attributes.pop(TILES, None)
 
 
 def _stage(function: tt.FuncOp, tasks: ttg.WarpSpecializeOp, *, alias: bool) -> None:

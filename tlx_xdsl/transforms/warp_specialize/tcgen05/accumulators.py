@@ -99,10 +99,8 @@ class Accumulators:
         """True if threads wait for products of the accumulator inside of a loop or branch."""
         if any(self.of[value] is accumulator for value in self.loaded_in(root)):
             return True
-        return any(
-            isinstance(op, tt.DotOp) and self.of.get(op.d) is accumulator and (op in self._stored or self.is_replaced(op))
-            for op in root.walk()
-        )
+        dots = [op for op in root.walk() if isinstance(op, tt.DotOp) and self.of.get(op.d) is accumulator]
+        return any(dot in self._stored or self.is_replaced(dot) for dot in dots)
 
     def is_replaced(self, dot: tt.DotOp) -> bool:
         """True if threads write what the product adds to."""
@@ -244,4 +242,3 @@ def lies_in(op: Operation, block: Block) -> bool:
 
 def _last_dot(accumulator: Accumulator, block: Block) -> tt.DotOp:
     return [dot for dot in accumulator.dots if dot.parent is block][-1]
-

@@ -31,33 +31,37 @@ A product that tcgen05 can't do is refused, and so is one in a `while`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import scf
 from xdsl.dialects.arith import AddfOp
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.base import layout_attr
-from tlx_xdsl.dialects.ttg import MemDescType, columns_of, memdesc_type
-from tlx_xdsl.layouts.shared import unswizzled_layout
+from tlx_xdsl.dialects.base import element_bits, scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.ttg import MemDescType, columns_of
 from tlx_xdsl.targets import Feature, Target
 
 from ...rewriting import Pass, insert_before, ops_of
 from ..products.dot_operands import is_zero
-from ..products.numbers import number
 from ..refusal import refusal_at
 from ..slices import drop_idle
 from ..tasks import NOTE, RESERVED_BYTES
 from ..tasks_of import copies_of
 from .accumulators import Accumulator, Accumulators
+from .memory import barriers_before, before_tasks, capture
 from .operands import Operands, accumulator_type, fits_tensor_memory, operand_type, operands_of, why_no_tcgen05
 from .releases import Releases
+from .sharing import shared, span_of, span_of_operand
 from .writer import Place, Plan, Writer
+
+_Key = tuple[tt.DotOp, str]
+"""A product, and which of its operands."""
 
 WARP_GROUP = 4
 """Warps that can load all lanes of tensor memory (PTX ISA, "tcgen05.ld", access restrictions)."""
@@ -146,83 +150,98 @@ class _Partition:
             for name, place in (("a", operands[dot].a), ("b", operands[dot].b))
             if place is None
         ]
-        in_tensor_memory = {key for key in stored if key[1] == "a" and fits_tensor_memory(key[0].a)}
-        self._fit(accumulators, depths, in_tensor_memory)
-        places = {each: self._place(each, depths[each]) for each in accumulators.all}
-        stores = {key: self._operand_buffer(*key, in_tensor_memory=key in in_tensor_memory) for key in stored}
-        self._check_shared_memory(dots[0])
+        sums = shared([(each, each.dots[0].d.type, span_of(each, accumulators)) for each in accumulators.all])
+        spans = {dot: span_of_operand(dot, accumulators) for dot, _ in stored}
+        blocks = {
+            name: shared([(key, _block(key).type, spans[key[0]]) for key in stored if key[1] == name]) for name in "ab"
+        }
+        in_tensor_memory = [keys for keys in blocks["a"] if fits_tensor_memory(_block(keys[0]))]
+        self._fit(sums, depths, in_tensor_memory)
+        places: dict[Accumulator, Place] = {}
+        for group in sums:
+            buffers = self._sums(group, depths[group[0]])
+            for each in group:
+                places[each] = Place(buffers, self._done(each, depths[each]), depths[each])
+        stores: dict[tuple[tt.DotOp, str], SSAValue] = {}
+        for keys in [*blocks["a"], *blocks["b"]]:
+            stores.update(dict.fromkeys(keys, self._operand_buffer(keys[0], in_tensor_memory=keys in in_tensor_memory)))
+        if len(in_tensor_memory) < len(blocks["a"]) + len(blocks["b"]):
+            self._check_shared_memory(dots[0])
         return Plan(accumulators, operands, releases, places, stores, self.copies)
 
     def _depth(self, accumulator: Accumulator, accumulators: Accumulators) -> int:
-        """Two buffers for a sum that a loop around makes in each turn, which then overlaps what follows from the last."""
+        """Two buffers for a sum that a loop around makes in each turn: one is made while threads use the other."""
         if len(accumulator.loops) != 1 or accumulator.signals_each or self.options.accumulators == 1:
             return 1
         loop, position = accumulator.loops[0]
         is_in_loop = isinstance(loop.parent_op(), scf.ForOp)
-        is_sum = accumulators.is_fresh(loop, position) and all(dot.parent is loop.body.block for dot in accumulator.dots)
-        return 2 if is_in_loop and is_sum else 1
+        is_sum = all(dot.parent is loop.body.block for dot in accumulator.dots)
+        return 2 if is_in_loop and is_sum and accumulators.is_fresh(loop, position) else 1
 
     def _fit(
-        self,
-        accumulators: Accumulators,
-        depths: dict[Accumulator, int],
-        in_tensor_memory: set[tuple[tt.DotOp, str]],
+        self, sums: Sequence[Sequence[Accumulator]], depths: dict[Accumulator, int], blocks: list[list[_Key]]
     ) -> None:
         """Make less use of tensor memory until all has room in it."""
         limit = self.target.tmem_columns
 
         def columns() -> int:
-            sums = (
-                columns_of(accumulator_type(each.dots[0].d.type, depths[each] * self.copies))
-                for each in accumulators.all
-            )
-            blocks = (
-                columns_of(operand_type(dot.a.type, self.copies, in_tensor_memory=True)) for dot, _ in in_tensor_memory
-            )
-            return sum(sums) + sum(blocks)
+            types = [accumulator_type(group[0].dots[0].d.type, depths[group[0]] * self.copies) for group in sums]
+            types += [operand_type(_block(keys[0]).type, self.copies, in_tensor_memory=True) for keys in blocks]
+            return sum(map(columns_of, types))
 
         if columns() > limit:
             depths.update(dict.fromkeys(depths, 1))
-        while columns() > limit and in_tensor_memory:
-            in_tensor_memory.pop()
+        while columns() > limit and blocks:
+            blocks.pop()
         if (needed := columns()) > limit:
-            first = accumulators.all[0].dots[0]
+            first = sums[0][0].dots[0]
             raise refusal_at(first, f"its products need {needed} columns of tensor memory, there are {limit}")
 
-    def _place(self, accumulator: Accumulator, depth: int) -> Place:
-        first = accumulator.dots[0]
-        last = accumulator.dots[-1]
-        stem = last.d.name_hint or first.d.name_hint or "product"
+    def _sums(self, group: Sequence[Accumulator], depth: int) -> SSAValue:
+        """Allocate the buffers of accumulators that share them."""
+        first = group[0].dots[0]
         type_ = accumulator_type(first.d.type, depth * self.copies)
-        array = self._before_tasks(ttng.TMEMAllocOp(operands=[None], result_types=[type_, None]), first)
-        array.result.name_hint = f"{stem}_sum" if accumulator.loops else f"{stem}_tile"
+        made = ttng.TMEMAllocOp(operands=[None], result_types=[type_, None])
+        array = before_tasks(self.tasks, made, first).results[0]
+        array.name_hint = f"{_name(group[0])}_{'sum' if group[0].loops else 'tile'}"
         if depth > 1:
             note = "two sums take turns, so that the products of one run beside the work with the other"
-            array.attributes[NOTE] = StringAttr(note)
-        done = self._barriers(depth * self.copies, f"{stem}_done", first)
-        return Place(self._capture(array.result), self._capture(done), depth)
+            made.attributes[NOTE] = StringAttr(note)
+        return capture(self.tasks, self.index, array)
 
-    def _operand_buffer(self, dot: tt.DotOp, name: str, *, in_tensor_memory: bool) -> SSAValue:
-        block = dot.a if name == "a" else dot.b
-        type_ = operand_type(block.type, self.copies, in_tensor_memory=in_tensor_memory, is_b=name == "b")
+    def _done(self, accumulator: Accumulator, depth: int) -> SSAValue:
+        barriers = barriers_before(self.tasks, depth * self.copies, f"{_name(accumulator)}_done", accumulator.dots[0])
+        return capture(self.tasks, self.index, barriers)
+
+    def _operand_buffer(self, key: _Key, *, in_tensor_memory: bool) -> SSAValue:
+        block = _block(key)
+        type_ = operand_type(block.type, self.copies, in_tensor_memory=in_tensor_memory, is_b=key[1] == "b")
         made: Operation
         if in_tensor_memory:
             made = ttng.TMEMAllocOp(operands=[None], result_types=[type_, None])
         else:
             made = ttg.LocalAllocOp(operands=[None], result_types=[type_])
-        array = self._before_tasks(made, dot).results[0]
+        array = before_tasks(self.tasks, made, key[0]).results[0]
         array.name_hint = f"{block.name_hint or 'operand'}_buffer"
-        return self._capture(array)
+        return capture(self.tasks, self.index, array)
 
     def _check_shared_memory(self, dot: tt.DotOp) -> None:
         """Refuse what shared memory has no room for."""
         function = self.tasks.parent_op()
         assert function is not None
-        arrays = [memdesc_type(op.result.type) for op in function.walk() if isinstance(op, ttg.LocalAllocOp)]
-        needed = sum(_bytes(each) for each in arrays)
+        needed = 0
+        for op in function.walk():
+            match op:
+                case ttg.LocalAllocOp() if op.result.type.element_type != i64:
+                    needed += _bytes(op.result.type)
+                case tt.DescriptorStoreOp():
+                    needed += _bytes_of_block(op.src.type) * self.copies
+                case _:
+                    pass
         limit = self.target.shared_bytes - RESERVED_BYTES
         if needed > limit:
-            raise refusal_at(dot, f"the rings and its operands need {needed:,} bytes of shared memory, {limit:,} are there")
+            need = f"{needed:,} bytes of shared memory"
+            raise refusal_at(dot, f"the rings and the operands of its products need {need}, {limit:,} are there")
 
     def _have_whole_warp_groups(self) -> None:
         """Give the task 4 or 8 warps: fewer don't reach all of tensor memory."""
@@ -230,36 +249,14 @@ class _Partition:
         warps[self.index] = min(max(warps[self.index], WARP_GROUP), 2 * WARP_GROUP)
         self.tasks.partition_num_warps = DenseArrayBase.from_list(i32, warps)
 
-    # --- memory --------------------------------------------------------------------------------------------------
 
-    def _before_tasks(self, op: Operation, dot: tt.DotOp) -> Operation:
-        Rewriter.insert_op(op, InsertPoint.before(self.tasks))
-        op.location = dot.location
-        return op
+def _block(key: _Key) -> SSAValue:
+    dot, name = key
+    return dot.a if name == "a" else dot.b
 
-    def _barriers(self, count: int, name: str, dot: tt.DotOp) -> SSAValue:
-        """Allocate and initialise barriers that one arrival completes."""
-        type_ = MemDescType.get((count, 1), i64, layout_attr(unswizzled_layout(1)), ttg.SharedMemorySpaceAttr())
-        array = self._before_tasks(ttg.LocalAllocOp(operands=[None], result_types=[type_]), dot).results[0]
-        array.name_hint = name
-        one = MemDescType.get((1,), i64, type_.encoding, type_.memory_space)
-        for index in range(count):
-            place = number(self.tasks, index)
-            view = ttg.MemDescIndexOp(operands=[array, place], result_types=[one])
-            self._before_tasks(view, dot)
-            start = ttng.InitBarrierOp(operands=[view.result], properties={"count": IntegerAttr(1, i32)})
-            self._before_tasks(start, dot)
-        return array
 
-    def _capture(self, value: SSAValue) -> SSAValue:
-        """Give a value of the code around to all partitions; return the argument of this one."""
-        partitions = self.tasks.partitions
-        partitions.operands = [*partitions.operands, value]
-        for region in partitions.partition_regions:
-            block = region.blocks[0]
-            argument = block.insert_arg(value.type, len(block.args))
-            argument.name_hint = value.name_hint
-        return self.region.blocks[0].args[-1]
+def _name(accumulator: Accumulator) -> str:
+    return next((dot.d.name_hint for dot in reversed(accumulator.dots) if dot.d.name_hint), "product")
 
 
 def _without(found: Operands, needed: Iterable[ttg.LocalLoadOp]) -> Operands:
@@ -269,10 +266,11 @@ def _without(found: Operands, needed: Iterable[ttg.LocalLoadOp]) -> Operands:
 
 
 def _bytes(type_: MemDescType) -> int:
-    count = 1
-    for extent in type_.shape:
-        count *= extent
-    return count * type_.element_bits // 8
+    return prod(type_.shape) * type_.element_bits // 8
+
+
+def _bytes_of_block(block: Attribute) -> int:
+    return prod(shape_of_tensor(block)) * element_bits(scalar_type(block)) // 8
 
 
 def _add_in_products(region: Region) -> None:

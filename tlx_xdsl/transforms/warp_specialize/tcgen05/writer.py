@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import BoolAttr, TensorType, UnitAttr, i1, i32
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
@@ -41,7 +41,7 @@ class Scope:
     values: dict[SSAValue, SSAValue]
     """The values of the copy; a result in tensor memory has one once it is loaded."""
     counts: dict[Accumulator, SSAValue]
-    """The phases of each accumulator's barrier that were begun."""
+    """The phases of each accumulator's barrier so far; without the first, for one that loops carry and signal."""
     issued: set[Accumulator] = field(default_factory=set[Accumulator])
     """Accumulators with products for which threads have not waited since."""
     chosen: dict[Accumulator, tuple[SSAValue, SSAValue, SSAValue]] = field(
@@ -49,10 +49,8 @@ class Scope:
     )
     """The count of phases, and the number of the buffer and the phase of its barrier that follow from it."""
 
-    last: dict[Accumulator, tuple[SSAValue, SSAValue]] = field(
-        default_factory=dict[Accumulator, tuple[SSAValue, SSAValue]]
-    )
-    """The count of phases after the last product, and the phase that this has completed."""
+    last: dict[Accumulator, SSAValue] = field(default_factory=dict[Accumulator, SSAValue])
+    """The phase that the last product completes."""
 
     def inner(self) -> Scope:
         """Return the scope of a loop or branch."""
@@ -92,11 +90,14 @@ class Writer:
             accumulator: Place(scope.values[place.buffers], scope.values[place.done], place.depth)
             for accumulator, place in self.plan.places.items()
         }
-        zero = code.number(0)
-        scope.counts = dict.fromkeys(self.accumulators.all, zero)
+        for accumulator in self.accumulators.all:
+            scope.counts[accumulator] = code.number(-1 if accumulator.signals_each and accumulator.loops else 0)
         self._block(old, code, scope)
         end = old.last_op
         assert end is not None, "a task ends in an operation"
+        for accumulator in self.accumulators.all:
+            # Its last result was of no use, but no product may be in flight when the task ends.
+            self._wait(accumulator, code, scope)
         code.at = end
         code.add(end.clone(scope.values))
         return Region(block)
@@ -155,7 +156,7 @@ class Writer:
         scope.issued.add(accumulator)
         if dot in accumulator.signals:
             scope.counts[accumulator] = plus(code, scope.counts[accumulator], 1)
-            scope.last[accumulator] = scope.counts[accumulator], phase
+            scope.last[accumulator] = phase
 
     def _operand(self, dot: tt.DotOp, name: str, code: Code, scope: Scope) -> SSAValue:
         """The buffer of an operand: the ring's, or one that the task stores the block to."""
@@ -186,11 +187,15 @@ class Writer:
             return _flag(code, False)
         accumulator = self.accumulators.of[dot.d]
         if not self.accumulators.is_replaced(dot):
-            loop = dot.parent_op()
-            if isinstance(loop, scf.ForOp) and dot.c.owner is loop.body.block:
-                if self.accumulators.is_fresh(loop, dot.c.index - 1):
-                    turn, lower = (scope.values.get(value, value) for value in (loop.body.block.args[0], loop.lb))
-                    return code.value(CmpiOp("sgt", turn, lower))
+            loop, before = dot.parent_op(), dot.c
+            if (
+                isinstance(loop, scf.ForOp)
+                and isinstance(before, BlockArgument)
+                and before.block is loop.body.block
+                and self.accumulators.is_fresh(loop, before.index - 1)
+            ):
+                turn, lower = (scope.values.get(value, value) for value in (loop.body.block.args[0], loop.lb))
+                return code.value(CmpiOp("sgt", turn, lower))
             return _flag(code, True)
         block = self._value(dot.c, code, scope)
         self._wait(accumulator, code, scope)
@@ -277,12 +282,7 @@ class Writer:
         place = self.places[accumulator]
         count = scope.counts[accumulator]
         if accumulator.signals_each:
-            last = scope.last.get(accumulator)
-            if last is not None and last[0] is count:
-                phase = last[1]
-            else:
-                # The phase before the one that comes next; a fresh barrier lets the first wait pass.
-                phase = code.flipped(self._index(accumulator, code, scope)[1])
+            phase = _parity(code, count) if accumulator.loops else scope.last[accumulator]
             index = self._of_replica(None, code) if self.plan.copies > 1 else code.number(0)
             code.add(_wait(_at(code, place.done, index), phase, _true(code)))
         else:
@@ -333,8 +333,8 @@ class Writer:
         self._load_all([op.lb, op.ub, op.step, *(op.iter_args[n] for n in kept)], code, scope)
         for number, accumulator in held.items():
             self._start(op, number, accumulator, code, scope)
-            if self.places[accumulator].depth > 1:
-                # The number of the buffer stays the same in the loop.
+            if not accumulator.signals_each:
+                # The number of the buffer, and the phase, stay the same in the loop.
                 self._index(accumulator, code, scope)
         inside_needs = [value for value in self.accumulators.loaded_in(op) if not _lies_in(value, op)]
         self._load_all(inside_needs, code, scope)
@@ -355,7 +355,7 @@ class Writer:
             turn = turn_number(within, inner.args[0], lower, step)
             for accumulator in by_turn:
                 below.counts[accumulator] = plus(within, scope.counts[accumulator], turn)
-        below.issued |= {each for each in self.accumulators.all if self._has_products(op, each)}
+        below.issued |= self._left_in(op)
         self._block(body, within, below)
         end = body.last_op
         assert end is not None, "a block ends in an operation"
@@ -376,20 +376,25 @@ class Writer:
         for accumulator, result in zip(carried, loop.results[len(kept) :], strict=True):
             result.name_hint = self._name_of_count(accumulator)
             scope.counts[accumulator] = result
-        scope.issued |= {each for each in self.accumulators.all if self._has_products(op, each)}
+        scope.issued |= below.issued
 
     def _start(self, op: scf.ForOp, number: int, accumulator: Accumulator, code: Code, scope: Scope) -> None:
         """Put the first value of what a loop carries where its products are."""
         start = op.iter_args[number]
-        if self.accumulators.is_fresh(op, number):
-            return
         if self.accumulators.of.get(start) is accumulator:
             if start not in scope.values and self.accumulators.is_needed_later(start, op):
                 self._load(start, code, scope)
             return
-        block = self._value(start, code, scope)
-        self._wait(accumulator, code, scope)
-        _store(code, block, self._buffer(accumulator, code, scope))
+        if not self.accumulators.is_fresh(op, number):
+            block = self._value(start, code, scope)
+            self._wait(accumulator, code, scope)
+            _store(code, block, self._buffer(accumulator, code, scope))
+        if accumulator.signals_each:
+            # Each turn waits for the product of the one before: the first one for none.
+            index, _ = self._index(accumulator, code, scope)
+            code.add(_commit(_at(code, self.places[accumulator].done, index)))
+            scope.counts[accumulator] = plus(code, scope.counts[accumulator], 1)
+            scope.issued.add(accumulator)
 
     def _counted(self, op: scf.ForOp) -> tuple[list[Accumulator], list[Accumulator]]:
         """The accumulators whose phases a loop begins: one in each turn, and others."""
@@ -398,7 +403,9 @@ class Writer:
         for accumulator in self.accumulators.all:
             if accumulator.signals_each:
                 inside = [dot for dot in accumulator.signals if _is_inside(dot, op)]
-                if len(inside) == 1 and inside[0].parent is op.body.block:
+                # What is known of a count behind a loop is known of one that the loop carries.
+                is_needed_after = bool(accumulator.loops) or isinstance(op.parent_op(), scf.ForOp)
+                if len(inside) == 1 and inside[0].parent is op.body.block and not is_needed_after:
                     by_turn.append(accumulator)
                 elif inside:
                     carried.append(accumulator)
@@ -406,8 +413,17 @@ class Writer:
                 carried.append(accumulator)
         return by_turn, carried
 
-    def _has_products(self, op: Operation, accumulator: Accumulator) -> bool:
-        return any(_is_inside(dot, op) for dot in accumulator.dots)
+    def _left_in(self, op: Operation) -> set[Accumulator]:
+        """The accumulators whose products may be in flight when a loop begins its next turn.
+
+        What no loop carries, and products signal, is waited for in the block of the product.
+        """
+        return {
+            accumulator
+            for accumulator in self.accumulators.all
+            if (accumulator.loops or not accumulator.signals_each)
+            and any(_is_inside(dot, op) for dot in accumulator.dots)
+        }
 
     @staticmethod
     def _name_of_count(accumulator: Accumulator) -> str:
@@ -419,6 +435,7 @@ class Writer:
         self._load_all(outer, code, scope)
         counted = [each for each in self.accumulators.all if self._begins_phases(op, each)]
         regions: list[Region] = []
+        issued: set[Accumulator] = set()
         for region in op.regions:
             within, below = Code(Block()), scope.inner()
             within.at = op
@@ -430,6 +447,7 @@ class Writer:
             within.at = op if end is None else end
             within.add(scf.YieldOp(*results, *(below.counts[each] for each in counted)))
             regions.append(Region(within.block))
+            issued |= below.issued
         if not op.results and not counted and not op.false_region.blocks:
             regions[1] = Region()
         types: list[Attribute] = [*op.result_types, *[i32] * len(counted)]
@@ -440,7 +458,7 @@ class Writer:
         for accumulator, result in zip(counted, branch.results[len(op.results) :], strict=True):
             result.name_hint = self._name_of_count(accumulator)
             scope.counts[accumulator] = result
-        scope.issued |= {each for each in self.accumulators.all if self._has_products(op, each)}
+        scope.issued |= issued
 
     def _begins_phases(self, op: Operation, accumulator: Accumulator) -> bool:
         if accumulator.signals_each:
@@ -489,9 +507,7 @@ def _in_registers(block: Attribute, element: Attribute) -> TensorType[Attribute]
 def _load(code: Code, buffer: SSAValue, value: SSAValue) -> SSAValue:
     """Load a block from tensor memory."""
     element = memdesc_type(buffer.type).element_type
-    loaded = ttng.TMEMLoadOp(
-        operands=[buffer, None], result_types=[_in_registers(value.type, element), None, None]
-    )
+    loaded = ttng.TMEMLoadOp(operands=[buffer, None], result_types=[_in_registers(value.type, element), None, None])
     return code.value(tlx.ReleaseLayoutOp(operands=[code.value(loaded)], result_types=[value.type]), value.name_hint)
 
 
