@@ -82,7 +82,6 @@ _MODULES = {
     "tlx-ws-delay-scales": "transforms.warp_specialize.delay_scales",
     "tlx-ws-split-masks": "transforms.warp_specialize.split_masks",
     "tlx-ws-split-rows": "transforms.warp_specialize.rows.split_rows",
-    "tlx-ws-split-rows": "transforms.warp_specialize.split_rows",
     "tlx-ws-stage-stores": "transforms.warp_specialize.stage_stores",
     "tlx-ws-stage-stores": "transforms.warp_specialize.stores.stage_stores",
     "tlx-ws-tensor-memory": "transforms.warp_specialize.tcgen05.products",

@@ -63,6 +63,8 @@ class Specialized:
     milliseconds: float | None = None
     """What the clock expects of the launch that was searched for."""
     refused: CompilationError | None = None
+    is_defect: bool = False
+    """True where a defect of the compiler had a part in it: another version may do better."""
 
     def __bool__(self) -> bool:
         """True where there is a specialised kernel."""
@@ -161,7 +163,7 @@ def warp_specialized(
     except Exception as error:
         refusal = internal_error(error)
         LOG.warning("%s is launched as it is: %s", source.name, "; ".join((refusal.message, *refusal.notes)))
-        return Specialized(kernel, kernel, refused=refusal)
+        return Specialized(kernel, kernel, refused=refusal, is_defect=True)
 
 
 def _specialized(

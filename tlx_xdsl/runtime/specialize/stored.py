@@ -69,12 +69,11 @@ def load(key: str, kernel: Any) -> Specialized | None:
 
 
 def store(key: str, choice: Specialized) -> None:
-    """Keep a choice that is no defect of the compiler.
+    """Keep a choice in which no defect of the compiler had a part.
 
     Where this package has changed since it was loaded, it is not what the key says.
     """
-    is_defect = choice.refused is not None and choice.refused.message.startswith("internal error")
-    if not is_defect and not compiler_changed():
+    if not choice.is_defect and not compiler_changed():
         cache.store(key, json.dumps(_record(choice), default=str).encode(), KIND)
 
 
