@@ -165,7 +165,9 @@ def test_autotuners_and_heuristics_compile_what_is_specialised(cuda, kernel):
 
 def _of_stock(fn):
     """The same function over stock Triton's language."""
-    return types.FunctionType(fn.__code__, {**fn.__globals__, "tl": triton.language}, fn.__name__)
+    made = types.FunctionType(fn.__code__, {**fn.__globals__, "tl": triton.language}, fn.__name__)
+    made.__annotations__ = fn.__annotations__
+    return made
 
 
 def test_a_stock_kernel_is_specialised_where_the_drop_in_says_so(cuda):
