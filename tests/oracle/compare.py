@@ -5,9 +5,9 @@ be paired too: operations by name, attributes, types and operands, regions by wh
 count as one value wherever they stand (each side is value-numbered), so hoisting and common subexpressions make no
 difference. A value of one side has one partner on the other side, so the walk is linear.
 
-What a loop, a branch, a block or a task takes in is a bound variable: its position doesn't matter, only that one variable of
-one side always stands for the same one of the other side, with equal values at every entry. What nothing uses isn't
-compared. Operands are never exchanged, not even of commutative operations.
+What a loop, a branch, a block or a task takes in is a bound variable: its position doesn't matter, only that one
+variable of one side always stands for the same one of the other side, with equal values at every entry. What nothing
+uses isn't compared. Operands are never exchanged, not even of commutative operations.
 """
 
 from collections.abc import Callable
@@ -103,6 +103,8 @@ class _Comparison:
 
     def _pair_regions(self, first: Region, second: Region, reason: Reason | None) -> None:
         """Pair the regions' entries; what other blocks there are is reached from them."""
+        if _does_nothing(first) and _does_nothing(second):
+            return
         if bool(first.blocks) != bool(second.blocks):
             raise self._differ("the regions (one is empty)", *(place(r.parent_op()) for r in (first, second)), reason)
         if first.blocks:
@@ -335,3 +337,9 @@ class _Comparison:
                 raise self._differ("values", described(f), described(s), why)
             pending += [(a, b, why) for a, b in zip(f.op.operands, s.op.operands, strict=True)]
         raise self._differ("values (one has another partner)", described(first), described(second), reason)
+
+
+def _does_nothing(region: Region) -> bool:
+    """Whether a region is empty, or no more than the end of a side of a branch that passes nothing on."""
+    ops = [op for block in region.blocks for op in block.ops]
+    return all(op.name == "scf.yield" and not op.operands for op in ops)

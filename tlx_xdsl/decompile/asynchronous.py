@@ -140,12 +140,14 @@ def _tma_wait(fn: Function, op: Any) -> Text:
 @handles("ttng.warp_group_dot")
 def _wgmma(fn: Function, op: Any) -> Text:
     precision = InputPrecision(prop(op, "inputPrecision")).keyword
+    # Without a block to add to, the function makes the zeros that it leaves out.
+    alone = number_of(op.c) == 0 and op.use_c is not None and number_of(op.use_c) is False
     text = fn.call(
         "tlx.async_dot",
         op.a,
         op.b,
-        fn.typed(op.c),
-        use_acc=op.use_c,
+        None if alone else fn.typed(op.c),
+        use_acc=None if alone else op.use_c,
         input_precision=None if precision == "tf32" else f'"{precision}"',
         out_dtype=None if dtype(op.d.type) in ("tl.float32", "tl.int32") else dtype(op.d.type),
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from tlx_xdsl.dialects.ttg.warp_specialize import WarpSpecializeOp
 
 from .function import Function, assignment, given, handles, last_use, may_inline, parameters, prop, returned
 from .names import ALWAYS, Scope
+from .reductions import plain_reduction
 from .types import NotExpressible, Text, call, tupled
 
 REPLICAS = "tlx.replicas"
@@ -61,17 +62,49 @@ def _name_initial_values(fn: Function, block: Block) -> None:
             continue
         values = op.operands[3:] if op.name == "scf.for" else op.operands
         for value, result in zip(values, op.results, strict=True):
-            if value.has_one_use() and result not in fn.wanted and (value in chains or _made_in(value, block)):
+            if value.has_one_use() and (value in chains or _made_in(value, block)):
                 chain = chains.pop(value, [value])
                 chains[result] = [*chain, result]
     for chain in chains.values():
-        # A loop's result may start the next loop. What the block passes on has a name already.
-        if any(value in fn.wanted for value in chain):
-            continue
+        # A loop's result may start the next loop.
         start, end = fn.interval(chain[0])[0], fn.interval(chain[-1])[1]
+        if any(value in fn.wanted for value in chain):
+            _name_what_is_passed_on(fn, block, chain, start)
+            continue
         hints = [argument.name_hint for argument in _arguments_of(chain[1:])]
         hint = next((each for each in (*hints, *(value.name_hint for value in chain)) if each), None)
         fn.wanted.update(dict.fromkeys(chain, fn.new_name(hint, (start, end))))
+
+
+def _name_what_is_passed_on(fn: Function, block: Block, chain: list[SSAValue], start: float) -> None:
+    """Let a chain whose end has a name already, under which the block passes it on, have that name from its start."""
+    *before, last = chain
+    name = fn.wanted.get(last)
+    assert isinstance(last.owner, Operation)
+    if name is None or any(value in fn.wanted for value in before):
+        return
+    interval = (start, fn.scope.number(last.owner))
+    if _is_over(fn.scope.before.get(name), chain[0], block) and fn.scope.is_free(name, interval):
+        fn.scope.take(name, interval)
+        fn.wanted.update(dict.fromkeys(before, name))
+
+
+def _pass_on(
+    fn: Function, block: Block, names: Sequence[str], values: Sequence[SSAValue], before: Sequence[SSAValue | None]
+) -> None:
+    """Prepare a block that passes on these values under these names, which hold `before` when it begins."""
+    for name, old, value in zip(names, before, values, strict=True):
+        if old is not None:
+            fn.scope.before[name] = old
+            fn.scope.take(name, (-1, fn.end(old, -1)))
+        fn.scope.carried.add(name)
+        start: float = len(block.ops) - 1
+        # The name may get its next value where that is made, unless the old one is still needed.
+        is_free = value not in fn.wanted and list(_yielded(block)).count(value) == 1
+        if is_free and _made_in(value, block) and _is_over(old, value, block):
+            fn.wanted[value] = name
+            start = fn.scope.number(cast(Operation, value.owner))
+        fn.scope.take(name, (start, math.inf))
 
 
 def _arguments_of(results: Iterable[SSAValue]) -> list[SSAValue]:
@@ -145,15 +178,12 @@ def _branch(
 ) -> set[str]:
     """Write a side of an `if`; returns the names that it assigns."""
     block = op.regions[side].block
-    values = _yielded(block)
     with fn.within(fn.scope.inside(block, op, taken=taken)) as scope:
-        for index, name in names.items():
-            value = values[index]
-            if _made_in(value, block) and list(values).count(value) == 1 and _is_over(before.get(index), value, block):
-                fn.wanted[value] = name
+        passed, values = list(names.values()), [_yielded(block)[index] for index in names]
+        _pass_on(fn, block, passed, values, [before.get(index) for index in names])
         body(fn, block)
-        assign(fn, list(names.values()), [values[index] for index in names])
-    return scope.names
+        assign(fn, passed, values)
+    return scope.names - set(names.values())
 
 
 def _is_over(old: SSAValue | None, value: SSAValue, block: Block) -> bool:
@@ -219,18 +249,10 @@ def _range(fn: Function, op: Operation, start: SSAValue, stop: SSAValue, step: S
 
 
 def _loop_body(fn: Function, block: Block, arguments: Sequence[SSAValue], names: Sequence[str]) -> None:
-    values = list(_yielded(block))
-    for argument, name, value in zip(arguments, names, values, strict=True):
+    for argument, name in zip(arguments, names, strict=True):
         fn.bind(argument, name)
-        fn.scope.carried.add(name)
-        fn.scope.take(name, (-1, fn.end(argument, -1)))
-        next_: float = len(block.ops) - 1
-        # The name may get its next value where that is made, unless the old one is still needed.
-        if value not in fn.wanted and values.count(value) == 1 and _made_in(value, block):
-            if _is_over(argument, value, block):
-                fn.wanted[value] = name
-                next_ = fn.scope.number(cast(Operation, value.owner))
-        fn.scope.take(name, (next_, math.inf))
+    values = _yielded(block)
+    _pass_on(fn, block, names, values, arguments)
     body(fn, block)
     assign(fn, names, values)
 
@@ -363,7 +385,7 @@ def _successors(block: Block) -> Sequence[Block]:
 def _tasks(fn: Function, op: WarpSpecializeOp) -> None:
     partitions = op.partitions
     copies = op.attributes.get(REPLICAS)
-    replicas = _numbers(copies) if isinstance(copies, DenseArrayBase) else ()
+    replicas = _numbers(cast("DenseArrayBase[Any]", copies)) if isinstance(copies, DenseArrayBase) else ()
     registers = _numbers(op.requested_registers)
     starts = _numbers(op.warp_group_start_ids)
     fn.blank_line()
@@ -385,21 +407,21 @@ def _tasks(fn: Function, op: WarpSpecializeOp) -> None:
                 "warp_group_start_id": str(starts[index]) if starts else None,
             }
             fn.blank_line()
-            with fn.block(f"with {call('tlx.async_task', **options)}:"):
-                with fn.within(fn.scope.inside(region.block, op)):
-                    _name_replica(fn, region)
-                    body(fn, region.block)
+            head = f"with {call('tlx.async_task', **options)}:"
+            with fn.block(head), fn.within(fn.scope.inside(region.block, op)):
+                _name_replica(fn, region)
+                body(fn, region.block)
 
 
 def _name_replica(fn: Function, region: Region) -> None:
     """Give the number of a task's copy a name at the task's start."""
-    numbers = [op.results[0] for op in region.walk() if op.name == "tlx.replica_id"]
+    numbers = [op for op in region.walk() if op.name == "tlx.replica_id"]
     if not numbers:
         return
-    name = fn.new_name(next((value.name_hint for value in numbers if value.name_hint), "replica"))
-    for value in numbers:
-        fn.bind(value, name)
-        fn.module.skipped.add(cast(Operation, value.owner))
+    name = fn.new_name(next((op.results[0].name_hint for op in numbers if op.results[0].name_hint), "replica"))
+    for op in numbers:
+        fn.bind(op.results[0], name)
+    fn.module.skipped.update(numbers)
     fn.write(f"{name} = tlx.async_task_replica_id()")
 
 
@@ -427,6 +449,8 @@ def _call(fn: Function, op: Any) -> Text:
 
 @handles("tt.reduce", "tt.scan")
 def _combine(fn: Function, op: Any) -> Text:
+    if (name := plain_reduction(op)) is not None:
+        return call(f"tl.{name}", fn.typed(op.operands[0]), prop(op, "axis"))
     combine = helper(fn, op.regions[0], "combine")
     blocks_text = [fn.typed(value) for value in op.operands]
     values: Text | str = blocks_text[0] if len(blocks_text) == 1 else tupled(blocks_text)

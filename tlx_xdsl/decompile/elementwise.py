@@ -105,7 +105,7 @@ def pair(fn: Function, lhs: SSAValue, rhs: SSAValue, *, ordered: bool = False) -
 def literal_or_typed(fn: Function, value: SSAValue) -> Text:
     """A number for a constant scalar, an expression of the right type for anything else."""
     number = number_of(value)
-    return literal(number) if number is not None and _is_number(value) else fn.typed(value)
+    return literal(number, value.type) if number is not None and _is_number(value) else fn.typed(value)
 
 
 def unsigned_pair(fn: Function, lhs: SSAValue, rhs: SSAValue) -> tuple[Text, Text]:

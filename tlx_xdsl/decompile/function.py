@@ -21,6 +21,8 @@ from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.text.diagnostics import report_warning
 
 from .names import ALWAYS, Interval, Scope
+from .reductions import plain_reduction
+from .rings import is_count
 from .shared import Module
 from .types import (
     TRANSPARENT,
@@ -99,8 +101,6 @@ class Function:
         self._texts: dict[SSAValue, Text] = {}
         self.wanted: dict[SSAValue, str] = {}
         """Names that values must get when they are made: those under which a branch or a loop passes them on."""
-        self.depths: dict[int, str] = {}
-        """The names of numbers of slots."""
         self.inlines_effects = False
         """True if operations with an effect may stand in an expression, as in the test of a `while`."""
 
@@ -144,10 +144,6 @@ class Function:
             self.bind(value, name)
         return name
 
-    def depth(self, slots: int) -> str:
-        """The number of a ring's slots, which has a name at the head of the function."""
-        return self.depths.setdefault(slots, str(slots))
-
     def interval(self, value: SSAValue) -> Interval:
         """The interval in which `value` needs a name of the current scope."""
         block = self.scope.block
@@ -165,7 +161,7 @@ class Function:
         return start, self.end(value, start)
 
     def end(self, value: SSAValue, start: float) -> float:
-        """The last operation of the current scope's block that mentions `value`; a little later where it has regions."""
+        """The last operation of the current block that mentions `value`; a little later where it has regions."""
         block = self.scope.block
         last = None if block is None else last_use(value, block)
         # What an operation makes while it runs others may not replace what those others use.
@@ -213,7 +209,7 @@ class Function:
             return text
         number = number_of(value)
         if number is not None and not shape_of(value) and is_natural(number, value.type):
-            return literal(number)
+            return literal(number, value.type)
         return self.typed(value)
 
     def typed(self, value: SSAValue) -> Text:
@@ -233,7 +229,7 @@ class Function:
     def number_or_text(self, value: SSAValue) -> Text:
         """The value where the language converts numbers to the type that it needs: a plain number for a constant."""
         number = number_of(value)
-        return self.text(value) if number is None else literal(number)
+        return self.text(value) if number is None else literal(number, value.type)
 
     def unsigned(self, value: SSAValue) -> Text:
         """The value as an unsigned integer; a number must not be negative."""
@@ -329,12 +325,14 @@ def may_inline(op: Operation) -> bool:
     """Say whether an operation's expression may stand where its value is used, instead of having a name."""
     if op.name in CHEAP:
         return True
-    if len(op.results) != 1 or op.regions or not is_side_effect_free(op):
+    if len(op.results) != 1 or not is_side_effect_free(op) or (op.regions and plain_reduction(op) is None):
         return False
     value = op.results[0]
     use = value.first_use
     # Named values keep their name; what is used in a loop or a task is computed before it.
-    return value.name_hint is None and use is not None and value.has_one_use() and use.operation.parent is op.parent
+    if value.name_hint is not None or use is None or use.operation.parent is not op.parent:
+        return False
+    return value.has_one_use() or is_count(value)
 
 
 def last_use(value: SSAValue, block: Block) -> Operation | None:

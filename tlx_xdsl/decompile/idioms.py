@@ -2,49 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from .function import Function
+from .rings import divided_like, phases_of, slots_of
 from .types import Text, call, literal, number_of, shape_of
-
-Idiom = Callable[[Function, Any], Text | None]
-"""The expression of an operation with what it stands for; None where it is written as any other."""
-
-
-def slots_of(op: Operation) -> int | None:
-    """The slots of a ring of which an operation gives the one that is next: what `tlx.get_bufidx_phase` divides by."""
-    slots = number_of(op.operands[1]) if op.name == "arith.remsi" else None
-    is_runtime = slots is not None and number_of(op.operands[0]) is None and not shape_of(op.operands[0])
-    return slots if isinstance(slots, int) and slots > 1 and is_runtime else None
-
-
-def phases_of(op: Operation) -> list[tuple[Operation, list[Operation]]]:
-    """The divisions that tell how often a ring was filled, each with the operations that make a phase of it."""
-    slots, block = slots_of(op), op.parent
-    if slots is None or block is None:
-        return []
-    found: list[tuple[Operation, list[Operation]]] = []
-    for each in _like(op, "arith.divsi", block, slots):
-        users = [use.operation for use in each.results[0].uses]
-        is_phase = all(
-            user.name == "arith.andi" and user.parent is block and number_of(user.operands[1]) == 1 for user in users
-        )
-        if users and is_phase and each.results[0].name_hint is None:
-            found.append((each, users))
-    return found
-
-
-def _like(op: Operation, name: str, block: Block, slots: int) -> Iterator[Operation]:
-    """Yield the operations after `op` that divide what it divides."""
-    for use in list(op.operands[0].uses):
-        other = use.operation
-        if other.name != name or use.index or other.parent is not block or number_of(other.operands[1]) != slots:
-            continue
-        if op.is_before_in_block(other):
-            yield other
 
 
 def slot_and_phase(fn: Function, op: Operation) -> bool:
@@ -54,12 +16,12 @@ def slot_and_phase(fn: Function, op: Operation) -> bool:
     slots = slots_of(op)
     if not ends or slots is None:
         return False
-    same = [op, *_like(op, "arith.remsi", op.parent, slots)] if op.parent is not None else [op]
+    same = [op, *divided_like(op, "arith.remsi", op.parent, slots)] if op.parent is not None else [op]
     if any(each.results[0] in fn.wanted for each in (*same, *ends)):
         return False
     stage = fn.shared_name([each.results[0] for each in same], "stage")
     phase = fn.shared_name([each.results[0] for each in ends], "phase")
-    fn.write(f"{stage}, {phase} = {call('tlx.get_bufidx_phase', fn.typed(op.operands[0]), fn.depth(slots))}")
+    fn.write(f"{stage}, {phase} = {call('tlx.get_bufidx_phase', fn.typed(op.operands[0]), slots)}")
     fn.module.skipped.update([*same, *(division for division, _ in phases), *ends])
     return True
 

@@ -66,7 +66,7 @@ def _element(fn: Function, value: SSAValue | None, shape: tuple[int, ...]) -> Te
     element = element_of(value.type)
     plain = isinstance(element, IntegerType) == (not isinstance(number, float)) and not str(element).startswith("f8")
     if number is not None and plain and survives_float32(number):
-        return literal(number)
+        return literal(number, element)
     return _repeated(fn, value, shape)
 
 
@@ -176,7 +176,9 @@ def _make_descriptor(fn: Function, op: Any) -> Text:
 
 @handles("tt.descriptor_load")
 def _descriptor_load(fn: Function, op: Any) -> Text:
-    return _signless(method(fn.text(op.desc), "load", offsets(fn, op.indices)), op.desc, op)
+    text = _signless(method(fn.text(op.desc), "load", offsets(fn, op.indices)), op.desc, op)
+    is_whole = tuple(op.desc.type.shape) == shape_of(op.result)
+    return text if is_whole else call("tl.reshape", text, list(shape_of(op.result)))
 
 
 def _signless(text: Text, descriptor: SSAValue, op: Any) -> Text:
@@ -193,9 +195,16 @@ def _stored(fn: Function, descriptor: SSAValue, value: SSAValue) -> Text:
     return method(text, "to", target) if target.startswith("tl.u") else text
 
 
+def _boxed(fn: Function, descriptor: SSAValue, value: SSAValue) -> Text:
+    """A stored block in the shape of the box: the IR leaves out dimensions of extent 1, which the language has."""
+    assert isinstance(descriptor.type, TensorDescType)
+    text, box = _stored(fn, descriptor, value), tuple(descriptor.type.shape)
+    return text if box == shape_of(value) else call("tl.reshape", text, list(box))
+
+
 @handles("tt.descriptor_store")
 def _descriptor_store(fn: Function, op: Any) -> Text:
-    return method(fn.text(op.desc), "store", offsets(fn, op.indices), _stored(fn, op.desc, op.src))
+    return method(fn.text(op.desc), "store", offsets(fn, op.indices), _boxed(fn, op.desc, op.src))
 
 
 @handles("tt.descriptor_reduce")
@@ -203,7 +212,7 @@ def _descriptor_reduce(fn: Function, op: Any) -> Text:
     kind = DescriptorReduceKind(prop(op, "kind")).keyword
     if kind in ("inc", "dec"):
         raise NotExpressible(f"a reducing store of the kind '{kind}'")
-    return method(fn.text(op.desc), f"atomic_{kind}", offsets(fn, op.indices), _stored(fn, op.desc, op.src))
+    return method(fn.text(op.desc), f"atomic_{kind}", offsets(fn, op.indices), _boxed(fn, op.desc, op.src))
 
 
 @handles("tt.descriptor_gather")

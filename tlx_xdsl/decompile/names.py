@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 Interval = tuple[float, float]
 """From the operation that gives a name its value to the last one that uses it, as numbers of a block's operations."""
@@ -34,6 +34,8 @@ class Scope:
         self.outer = outer
         self.carried: set[str] = set()
         """Names of blocks around that this one assigns in any case: those under which its loop carries values."""
+        self.before: dict[str, SSAValue] = {}
+        """What these names hold when the block begins."""
         self._taken = set(taken)
         self._at = math.inf if outer is None or at is None else outer.number(at)
         self._numbers = {} if block is None else {op: number for number, op in enumerate(block.ops)}

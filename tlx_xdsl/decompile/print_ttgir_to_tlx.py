@@ -37,6 +37,7 @@ from . import (
 )
 from .control import blocks, has_cycle
 from .function import Function, parameters
+from .host import PlainKernel, host_part
 from .shared import Module
 from .types import NotExpressible, signature
 from .wrapping import wrapped
@@ -58,11 +59,14 @@ class PrintTTGIRToTLXPass(ModulePass):
 _IMPORTS = "import tlx_xdsl\nimport tlx_xdsl.language as tl\nimport tlx_xdsl.language.tlx as tlx\n"
 
 
-def python_of(module: ModuleOp) -> tuple[str, list[Operation]]:
+def python_of(
+    module: ModuleOp, title: str = "Written from IR by tlx_xdsl.", plain: PlainKernel | None = None
+) -> tuple[str, list[Operation]]:
     """The text of a Python file with the functions of `module`, and the operations that it can't express.
 
     The kernels' signatures are in its table `TLX_COMPILE`, so that `tlx compile` and `tlx run` take the file. Layouts
     of registers and what our own passes add at the end (conversions, the ends of barriers) are left to the compiler.
+    `title` begins the file. With the `plain` kernel that was specialised, a function makes the arguments of a launch.
 
     Raises CompilationError, located in the IR, for a function whose jumps or arguments the language lacks.
     """
@@ -80,7 +84,14 @@ def python_of(module: ModuleOp) -> tuple[str, list[Operation]]:
     body = [*shared.constants(), *shared.helpers(), *texts]
     if table:
         body.append("TLX_COMPILE = {\n" + "".join(table) + "}\n")
-    return "\n\n".join(["\n".join(['"""Written from IR by tlx_xdsl."""\n', _IMPORTS]), *body]), shared.refused
+    if plain is not None:
+        body += [part for each in functions if _is_public(each) for part in _host_part(shared, each, plain)]
+    head = f'"""{title}"""\n' if "\n" not in title else f'"""{title}\n"""\n'
+    return "\n\n".join([f"{head}\n{_IMPORTS}", *body]), shared.refused
+
+
+def _host_part(shared: Module, function: FuncOp, plain: PlainKernel) -> list[str]:
+    return host_part(function, shared.name_of(function.sym_name.data), plain)
 
 
 def _is_public(function: FuncOp) -> bool:
@@ -131,7 +142,7 @@ def _table_entry(shared: Module, module: ModuleOp, function: FuncOp, types: dict
         lines.append(f'        "target": "sm_{digits}{suffix}",\n')
     for attribute, option in (("ttg.num-warps", "num_warps"), ("ttg.num-ctas", "num_ctas"), ("ttg.maxnreg", "maxnreg")):
         value = module.attributes.get(attribute)
-        if isinstance(value, IntegerAttr):
+        if isinstance(value, IntegerAttr) and (option, value.value.data) != ("num_ctas", 1):
             lines.append(f'        "{option}": {value.value.data},\n')
     if (cluster := cluster_dims(module)) is not None:
         lines.append(f'        "cluster": {cluster},\n')

@@ -199,12 +199,29 @@ def _integer(number: int, type_: Attribute) -> int | bool:
     return number - (1 << width) if number >> (width - 1) else number
 
 
-def literal(number: int | float | bool) -> Text:
-    """A number as Python writes it."""
+def literal(number: int | float | bool, type_: Attribute | None = None) -> Text:
+    """A number as Python writes it, with no more digits than elements of the type `type_` tell apart."""
+    if isinstance(number, float) and isinstance(type_, Float32Type):
+        number = _shortest(number)
     if isinstance(number, float) and not math.isfinite(number):
         return Text(f'float("{number}")')
     text = repr(number)
     return Text(text, UNARY) if text.startswith("-") else Text(text)
+
+
+def _shortest(number: float) -> float:
+    """The number with the fewest digits that float32 rounds to this one."""
+    if not survives_float32(number):
+        return number
+    rounded = (float(f"{number:.{digits}g}") for digits in range(1, 10))
+    return next((each for each in rounded if _as_float32(each) == number), number)
+
+
+def _as_float32(number: float) -> float | None:
+    try:
+        return struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        return None
 
 
 def is_natural(number: int | float | bool, type_: Attribute) -> bool:
@@ -220,17 +237,14 @@ def survives_float32(number: int | float) -> bool:
     """Say whether float32 holds the number exactly, and not as a denormal."""
     if isinstance(number, int) or not number or not math.isfinite(number):
         return True
-    try:
-        return struct.unpack("<f", struct.pack("<f", number))[0] == number and abs(number) >= 2.0**-126
-    except OverflowError:
-        return False
+    return _as_float32(number) == number and abs(number) >= 2.0**-126
 
 
 def full(shape: tuple[int, ...], number: int | float | bool, type_: Attribute) -> Text:
     """A constant of this type."""
     if shape and not number and math.copysign(1, number) == 1:
         return call("tl.zeros", tupled(shape), dtype(type_))
-    return call("tl.full", tupled(shape), literal(number), dtype(type_))
+    return call("tl.full", tupled(shape), literal(number, type_), dtype(type_))
 
 
 # --- layouts of buffers ----------------------------------------------------------------------------------------------

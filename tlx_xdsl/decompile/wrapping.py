@@ -1,4 +1,4 @@
-"""Lines of Python that are too long, as several: brackets open a block of lines, commas end them."""
+"""Lines of Python that are too long, as several: brackets open a block of lines, which end in commas."""
 
 from __future__ import annotations
 
@@ -33,13 +33,18 @@ def wrapped(line: str) -> list[str]:
 
 
 def _items(inside: str, indent: str) -> list[str]:
-    """A line, or more where that is too long, for each item of a list."""
+    """The items of a list, as many in a line as fit, and one that is too long in several."""
     items = _split(inside)
     if len(items) == 1:
         return wrapped(indent + inside)
     lines: list[str] = []
     for item in items:
-        if item:
+        if not item:
+            continue
+        longer = f"{lines[-1]} {item}," if lines else f"{indent}{item},"
+        if lines and len(longer) <= WIDTH:
+            lines[-1] = longer
+        else:
             lines += wrapped(f"{indent}{item},")
     return lines
 
@@ -80,7 +85,7 @@ def _last_brackets(text: str) -> tuple[int, int] | None:
 
 def _split(text: str) -> list[str]:
     """The items between commas."""
-    depths, items, start = _depths(text), [], 0
+    depths, items, start = _depths(text), list[str](), 0
     for at, char in enumerate(text):
         if char == "," and not depths[at]:
             items.append(text[start:at].strip())

@@ -22,6 +22,7 @@ COMMANDS = {
     "minimize-sync": ("faces:MINIMIZE", "show which waits, arrivals and fences of a kernel are redundant"),
     "explain": ("faces:EXPLAIN", "show what every pass does to a kernel, and what its layouts cost"),
     "reverse": ("faces:REVERSE", "write IR as the Python of a kernel"),
+    "warp-specialize": ("faces:WARP_SPECIALIZE", "write a plain kernel as warp-specialised TLX"),
     "map": ("map", "show which memory every buffer of a kernel has"),
     "addresses": ("faces:ADDRESSES", "show where each program of a kernel touches memory"),
     "sweep": ("sweep", "compile all combinations of choices, with a verdict on each"),

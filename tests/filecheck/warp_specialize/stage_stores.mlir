@@ -55,7 +55,9 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
       %c64 = arith.constant 64 : i32
       %value = arith.constant dense<0.0> : tensor<64x64xf16>
       scf.for %i = %c0 to %m step %c1 : i32 {
-        %row = arith.muli %i, %c64 : i32
+        %base = arith.muli %m, %m : i32
+        %turn = arith.addi %base, %i : i32
+        %row = arith.muli %turn, %c64 : i32
         tt.descriptor_store %d[%row, %c0], %value : !tt.tensordesc<64x64xf16>, tensor<64x64xf16>
       }
       ttg.warp_return
@@ -96,12 +98,15 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
-// Two halves of a row need no order, and have a buffer each.
+// Two halves of a row need no order, and share a buffer.
 
 // CHECK-LABEL: @two_halves
-// CHECK-COUNT-2: ttg.local_alloc {{.*}} -> !ttg.memdesc<1x64x64xf16, #shared, #smem, mutable>
+// CHECK:         ttg.local_alloc {{.*}} -> !ttg.memdesc<1x64x64xf16, #shared, #smem, mutable>
+// CHECK-NEXT:    ttg.warp_specialize
 // CHECK:         ttng.async_tma_copy_local_to_global
-// CHECK-NOT:     ttng.async_tma_store_wait
+// CHECK-NEXT:    ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
+// CHECK-NEXT:    ttg.memdesc_index
+// CHECK-NEXT:    ttg.local_store
 // CHECK:         ttng.async_tma_copy_local_to_global
 // CHECK-NEXT:    ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
 // CHECK-NEXT:    ttg.warp_return
@@ -169,6 +174,34 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
       %old = tt.atomic_rmw add, acq_rel, gpu, %p, %c1, %true : (!tt.ptr<i32>, i32, i1) -> i32
       ttg.warp_return
     } : (!tt.tensordesc<64x64xf16>, !tt.ptr<i32>) -> ()
+    tt.return
+  }
+}
+
+// -----
+
+// The turns were programs of the plain kernel, which are in no order: the wait is for the buffer alone.
+
+// CHECK-LABEL: @tiles
+// CHECK:         scf.for
+// CHECK-NEXT:      ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
+// CHECK-NEXT:      ttg.memdesc_index
+// CHECK-NOT:     tlx.tiles
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @tiles(%c: !tt.tensordesc<64x64xf16>, %n: i32) {
+    ttg.warp_specialize(%c, %n)
+    default {
+      ttg.warp_yield
+    }
+    partition0(%d: !tt.tensordesc<64x64xf16>, %m: i32) num_warps(4) {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %value = arith.constant dense<0.0> : tensor<64x64xf16>
+      scf.for %i = %c0 to %m step %c1 : i32 {
+        tt.descriptor_store %d[%c0, %c0], %value : !tt.tensordesc<64x64xf16>, tensor<64x64xf16>
+      } {tlx.tiles}
+      ttg.warp_return
+    } : (!tt.tensordesc<64x64xf16>, i32) -> ()
     tt.return
   }
 }

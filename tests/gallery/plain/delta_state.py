@@ -75,10 +75,13 @@ def sizes_of(shape: Shape) -> tuple[int, int, int, int, int]:
 def gates(new: Arrays, shape: Shape, chunk: int):
     """The sums of negative logarithms of gates, from the begin of a chunk."""
     batch, length, heads, _, _ = sizes_of(shape)
-    g = new.uniform(batch, length, heads, low=-0.1, high=0.0)
-    for first in range(0, length, chunk):
-        g[:, first : first + chunk] = g[:, first : first + chunk].cumsum(1)
-    return g
+
+    def summed(g):
+        for first in range(0, length, chunk):
+            g[:, first : first + chunk] = g[:, first : first + chunk].cumsum(1)
+        return g
+
+    return new.uniform(batch, length, heads, low=-0.1, high=0.0, then=summed)
 
 
 def _make(shape: Shape, new: Arrays, config: Config) -> Problem:

@@ -13,6 +13,10 @@ Config = Mapping[str, Any]
 OPTIONS = ("num_warps", "num_stages")
 
 
+def _same(array: Any) -> Any:
+    return array
+
+
 class Arrays(Protocol):
     """What makes the arrays of a launch: `numpy_arrays.NumpyArrays`, or torch's tensors on a GPU."""
 
@@ -20,8 +24,8 @@ class Arrays(Protocol):
         """An array of normal random numbers."""
         ...
 
-    def uniform(self, *shape: int, low: float, high: float, dtype: str = "fp32") -> Any:
-        """An array of random numbers between two."""
+    def uniform(self, *shape: int, low: float, high: float, then: Callable[[Any], Any] = _same) -> Any:
+        """An array of random numbers of fp32 between two, and what `then` makes of them."""
         ...
 
     def poisoned(self, *shape: int, dtype: str = "fp16") -> Any:
@@ -49,7 +53,7 @@ class Problem:
     arguments: dict[str, Any]
     """The kernel's run-time arguments by name, in order; arrays, numbers and descriptors."""
     arrays: dict[str, Any]
-    """The arrays behind the arguments, by the names that the reference has for them."""
+    """The arrays of the arguments, by the names that the reference has for them."""
     outputs: tuple[str, ...]
     """Names in `arrays` of what the kernel writes."""
     reference: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]

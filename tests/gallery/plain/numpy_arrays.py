@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -27,8 +27,8 @@ class NumpyArrays:
     def normal(self, *shape: int, dtype: str = "fp16", scale: float = 1.0) -> np.ndarray:
         return self._placed(self.random.standard_normal(shape) * scale, dtype)
 
-    def uniform(self, *shape: int, low: float, high: float, dtype: str = "fp32") -> np.ndarray:
-        return self._placed(self.random.uniform(low, high, shape), dtype)
+    def uniform(self, *shape: int, low: float, high: float, then: Callable[[Any], Any] = np.asarray) -> np.ndarray:
+        return self._placed(then(self.random.uniform(low, high, shape)), "fp32")
 
     def poisoned(self, *shape: int, dtype: str = "fp16") -> np.ndarray:
         return self._placed(np.full(shape, np.nan), dtype)

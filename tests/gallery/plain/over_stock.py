@@ -18,11 +18,25 @@ _PACKAGE = re.compile(r"^import tlx_xdsl$", re.MULTILINE)
 @functools.cache
 def over_stock(family: Family) -> Family:
     """The same family, with a kernel that stock Triton compiles and launches."""
-    path = Path(family.kernel.source.filename)
-    text = _LANGUAGE.sub("import triton.language as tl", path.read_text(encoding="utf-8"))
-    text = _PACKAGE.sub("import triton as tlx_xdsl", text)
+    return _executed(text_over_stock(family), Path(family.kernel.source.filename), family)
+
+
+def text_over_stock(family: Family) -> str:
+    """The family's file with the imports of Triton; the lines are the same."""
+    text = _LANGUAGE.sub(
+        "import triton.language as tl", Path(family.kernel.source.filename).read_text(encoding="utf-8")
+    )
+    return _PACKAGE.sub("import triton as tlx_xdsl", text)
+
+
+def loaded(path: Path, family: Family) -> Family:
+    """The family with the kernel of another file, which imports Triton."""
+    return _executed(path.read_text(encoding="utf-8"), path, family)
+
+
+def _executed(text: str, path: Path, family: Family) -> Family:
     module = ModuleType(f"stock_{path.stem}")
-    # Triton reads the source of a function from the file of its code; the number of lines is the same.
+    # Triton reads the source of a function from the file of its code.
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
     exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)

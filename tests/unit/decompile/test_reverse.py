@@ -159,7 +159,7 @@ def test_a_loop_keeps_the_old_value_while_it_is_needed():
         "}",
     )
     found, _, _ = body(*(line.replace("{}", "tt.store %x, %next : !tt.ptr<i32>") for line in lines))
-    assert found[1:] == ["for i in range(n):", "    a = a + i", "    tl.store(x, a)"]
+    assert found[1:] == ["for i in range(n):", "    a += i", "    tl.store(x, a)"]
     found, _, _ = body(*(line.replace("{}", "tt.store %x, %a : !tt.ptr<i32>") for line in lines))
     assert found[1:] == ["for i in range(n):", "    next = a + i", "    tl.store(x, a)", "    a = next"]
 

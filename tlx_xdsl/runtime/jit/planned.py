@@ -101,16 +101,17 @@ def _add(value: Any, parts: list[Any], addresses: list[int]) -> None:
 class Plan:
     """A launch whose tensors may lie elsewhere each time. Threads may share it.
 
-    `addressed` has for each address the arguments of the kernel that start there.
+    `addressed` has for each address the arguments of the kernel that start there; `at` are the addresses that the
+    launch was made with.
     """
 
-    def __init__(self, compiled: Any, launch: MovableLaunch, addressed: Sequence[Sequence[str]]):
+    def __init__(self, compiled: Any, launch: MovableLaunch, addressed: Sequence[Sequence[str]], at: list[int]):
         self.compiled = compiled
         self._launch = launch
         self._movers: list[list[Callable[[int], None]]] = [
             [launch.mover(name) for name in names] for names in addressed
         ]
-        self._at: list[int] = []
+        self._at = at
         device = driver.active.get_current_device()
         current: Callable[[int], int] = driver.active.get_current_stream
         self._stream: Callable[[], int] = partial(current, device)
@@ -132,12 +133,13 @@ class Plan:
 
 
 def plan_of(
-    choice: Specialized, compiled: Any, grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str]
+    choice: Specialized, compiled: Any, grid: tuple[int, int, int], values: Sequence[Any], tensors: Mapping[str, int]
 ) -> Plan | None:
-    """Return a plan for launches like one that was just made, whose tensors are those of the plain kernel's `names`.
+    """Return a plan for launches like one with these values; `tensors` has the plain kernel's, with their addresses.
 
     None for an empty grid, for a kernel that needs scratch memory, and where conditions are on more than alignment.
     """
+    names = list(tensors)
     if 0 in grid or not all(_holds_by_key(each, names) for each in choice.host.conditions):
         return None
     parameters = [each.name for each in choice.kernel.source.parameters]
@@ -150,7 +152,7 @@ def plan_of(
         source = part.pointer if isinstance(part, Described) else part.name if isinstance(part, Given) else None
         if source in names:
             addressed[names.index(source)].append(parameter)
-    return Plan(compiled, launch, addressed)
+    return Plan(compiled, launch, addressed, list(tensors.values()))
 
 
 def _holds_by_key(condition: str, names: Sequence[str]) -> bool:

@@ -25,7 +25,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import target_of
 
 from ..clock.model import chip_named_in
-from ..driver.host_values import bound, defaults_of, is_descriptor
+from ..driver.host_values import defaults_of, is_descriptor
 from ..kernel_call import Launch
 from ..launch.cuda_driver import CudaDriverError, default_driver
 from ..measure.reference_check import difference
@@ -34,7 +34,7 @@ from ..specialize.kernel import TARGETS, Specializing
 from ..specialize.search import Measure, Wanted
 from ..specialize.settings import Settings
 from ..specialize.specialized import PROGRAMS, Specialized, refused_by_choice
-from .planned import Plans, hooks_listen, plan_of
+from .planned import Plan, Plans, hooks_listen, plan_of
 from .triton_kernel import TritonKernel
 from .winners import device_name
 
@@ -83,12 +83,11 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
         found = self.plans.key(tuple(sizes) if isinstance(sizes, list) else sizes, args, kwargs)
         if found is None:
             return self._run_choice(grid, args, kwargs, warmup=False)
-        key, addresses = found
-        plan = self.plans.get(key)
+        plan = self.plans.get(found[0])
         if plan is not None:
             self._check_globals()
-            return plan.run(addresses)
-        return self._run_choice(grid, args, kwargs, warmup=False, key=key)
+            return plan.run(found[1])
+        return self._run_choice(grid, args, kwargs, warmup=False, keyed=found)
 
     @cached_property
     def _defaults_by_name(self) -> dict[str, Any]:
@@ -104,8 +103,9 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
                 )
 
     def _run_choice(
-        self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, warmup: bool, key: Any = None
-    ) -> Any:
+        self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, warmup: bool,
+        keyed: tuple[Any, list[int]] | None = None,
+    ) -> Any:  # fmt: skip
         """Launch or compile what was chosen for the arguments."""
         given = {name: value for name, value in kwargs.items() if name in self.arg_names}
         options = {name: value for name, value in kwargs.items() if name not in given and name != "target"}
@@ -118,18 +118,21 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
         try:
-            if self.settings.check and key is not None:
+            if self.settings.check and not warmup:
                 self._compare_there(choice, grid, args, given, options)
-            compiled = choice.kernel.run_there(*values, grid=sizes, warmup=warmup, **passed)
+            plan = None
+            if keyed is not None:
+                compiled = choice.kernel.run_there(*values, grid=sizes, warmup=True, **passed)
+                plan = self._plan(choice, compiled, sizes, values, args, given, keyed[1])
+            if plan is None or keyed is None:
+                return choice.kernel.run_there(*values, grid=sizes, warmup=warmup, **passed)
         except CompilationError as error:
-            if choice.kernel is self:
-                raise
             LOG.warning("%s: the plain kernel is launched: %s", self.source.name, error.message)
             self.choices.refuse(choice, error)
             return super().run_there(*args, grid=grid, warmup=warmup, **kwargs)
-        if key is not None and compiled is not None:
-            self._keep_plan(key, choice, compiled, sizes, values, args, given)
-        return compiled
+        key, addresses = keyed
+        self.plans.keep(key, plan)
+        return plan.run(addresses)
 
     def _choice(
         self, grid: Any, args: tuple[Any, ...], given: Mapping[str, Any], options: Mapping[str, Any]
@@ -152,28 +155,27 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
         )  # fmt: skip
         return choice if choice else None
 
-    def _named(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-        return {**self._defaults_by_name, **bound(self.source, args, given)}
-
     def _fitted(
         self, choice: Specialized, grid: Any, args: tuple[Any, ...], given: Mapping[str, Any]
     ) -> tuple[tuple[int, int, int], list[Any]] | None:
         found = choice.fitted(grid if grid is not None else 1, self._named(args, given), multiprocessors())
         return None if isinstance(found, str) else found
 
-    def _keep_plan(
-        self, key: Any, choice: Specialized, compiled: Any, sizes: tuple[int, int, int], values: list[Any],
-        args: tuple[Any, ...], given: Mapping[str, Any],
-    ) -> None:  # fmt: skip
+    def _plan(
+        self, choice: Specialized, compiled: Any, sizes: tuple[int, int, int], values: list[Any],
+        args: tuple[Any, ...], given: Mapping[str, Any], addresses: list[int],
+    ) -> Plan | None:  # fmt: skip
+        """Return what launches like this one take from now on; None where Triton has to make each."""
         if isinstance(compiled, FutureKernel):
             compiled = compiled.result()
+        if compiled is None:
+            # A `jit_cache_hook` has kept it from being compiled.
+            return None
         order = [*zip(self.arg_names, args, strict=False), *given.items()]
         tensors = [name for name, value in order if hasattr(value, "data_ptr") or is_descriptor(value)]
-        plan = plan_of(choice, compiled, sizes, values, tensors)
-        if plan is not None:
-            # Reading it once has Triton's record of the globals made.
-            assert self.cache_key
-            self.plans.keep(key, plan)
+        # Reading it has the record of the globals made.
+        assert self.cache_key
+        return plan_of(choice, compiled, sizes, values, dict(zip(tensors, addresses, strict=True)))
 
     def bind(self, grid: Any, *args: Any, **kwargs: Any) -> Callable[[], Any]:
         """Compile, read the arguments, and return a launch that repeats: see `TritonKernel.bind`."""

@@ -1,7 +1,8 @@
 """Arguments of a specialised kernel's launch, made of the plain kernel's: descriptors, sizes of the grid, conditions.
 
 What is made, and when it may be, are Python expressions over the names of the plain kernel's parameters, as the passes
-wrote them into the module (`read_host_part.py`). A pointer's name is its address, and `grid` the plain launch's grid.
+wrote them into the module (`read_host_part.py`). A pointer's name is its address, `grid` the plain launch's grid, and
+`elements['x_ptr']` how many elements there is memory for from that address on.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.language.compile_time import unwrapped
 
 from ..driver.host_values import is_constant, is_descriptor
-from ..launch.tensor_descriptor import TensorDescriptor
+from ..launch.tensor_descriptor import TensorDescriptor, element_size
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class HostPart:
         """
         sizes = grid_of(grid, {name: unwrapped(value) for name, value in named.items()})
         names: dict[str, Any] = {**_FUNCTIONS, **{name: _number(value) for name, value in named.items()}, "grid": sizes}
+        names["elements"] = _Elements(named)
         for text, code in self._conditions:
             if not eval(code, names):  # the compiler's own text
                 return f"the launch does not fit: {text} does not hold"
@@ -131,6 +133,28 @@ class HostPart:
             lists = {name: tuple(cast("list[Any]", value)) for name, value in each.items() if isinstance(value, list)}
             parts.append(kind(**{**each, **lists}))
         return HostPart(tuple(parts), tuple(known["conditions"]), bool(known["persistent"]))
+
+
+class _Elements(dict[str, int]):
+    """The elements from each pointer's address to the end of its memory, counted when one asks."""
+
+    def __init__(self, named: Mapping[str, Any]):
+        super().__init__()
+        self._named = named
+
+    def __missing__(self, name: str) -> int:
+        """Count them."""
+        array: Any = self._named[name]
+        if isinstance(array, np.ndarray):
+            _, end = np.lib.array_utils.byte_bounds(cast(Any, array))
+            count = (end - address_of(array)) // array.itemsize
+        else:
+            storage = array.untyped_storage() if callable(getattr(array, "untyped_storage", None)) else None
+            size = element_size(array)
+            whole = array.numel() * size if storage is None else storage.nbytes() - array.storage_offset() * size
+            count = whole // size
+        self[name] = count
+        return count
 
 
 @dataclass(frozen=True)

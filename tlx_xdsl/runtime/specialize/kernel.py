@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..clock.launch import Configuration
     from ..driver.compilation import CompiledText
     from ..driver.specialization import Specialization
+    from ..measure.profile_report import Profile
     from ..simulate.interpret import Interpretation
     from .choice import Choices
     from .specialized import Specialized
@@ -59,10 +60,7 @@ class Specializing(CpuKernel):
         With a grid it is what `kernel[grid](...)` launches on a GPU: the clock, or who else `warp_specialize` names,
         has chosen. Without one the rules have.
         """
-        from ..driver.host_values import bound, defaults_of
-
-        given = {**defaults_of(self.source), **bound(self.source, args, named)}
-        return self.choices.of(given, grid=grid, target=target, options={"num_warps": num_warps})
+        return self.choices.of(self._named(args, named), grid=grid, target=target, options={"num_warps": num_warps})
 
     def in_its_place(
         self, grid: Grid, args: tuple[Any, ...], given: Mapping[str, Any], chosen: Mapping[str, Any]
@@ -71,14 +69,11 @@ class Specializing(CpuKernel):
 
         `chosen` are options of the run. Rules decide: a run that is to show what is wrong must not depend on times.
         """
-        from ..driver.host_values import bound, defaults_of
-
         target = chosen.get("target", "sm_90a")
         if target not in TARGETS or chosen.get("num_ctas", 1) != 1 or prod(chosen.get("cluster", (1,))) != 1:
             return None
-        named = {**defaults_of(self.source), **bound(self.source, args, given)}
-        options = {"num_warps": chosen.get("num_warps", 4)}
-        found = self.choices.of(named, target=target, options=options, rules=True)
+        named = self._named(args, given)
+        found = self.choices.of(named, target=target, options=_plain_options(chosen), rules=True)
         fitted = found.fitted(grid, named)
         return None if isinstance(fitted, str) else (found, *fitted)
 
@@ -130,6 +125,28 @@ class Specializing(CpuKernel):
         named = found.named(args, given)
         compared_on(found, grid_of(grid, named), named)
 
+    def profile(self, grid: Grid, /, *args: Any, **named: Any) -> Profile:
+        """Time launches of what `kernel[grid](...)` launches: see `Kernel.profile`."""
+        own = [*inspect.signature(Kernel.profile).parameters, *_OF_LAUNCH]
+        given, chosen = self._split(named, own)
+        place = None
+        if chosen.get("target", TARGETS[0]) in TARGETS and chosen.get("num_ctas", 1) == 1:
+            known = self._named(args, given)
+            found = self.choices.of(known, grid=grid, options=_plain_options(chosen))
+            fitted = found.fitted(grid, known)
+            place = None if isinstance(fitted, str) else (found, *fitted)
+        if place is None:
+            return super().profile(grid, *args, **named)
+        found, over, values = place
+        options = {name: chosen.pop(name) for name in _OF_LAUNCH if name in chosen}
+        options = {name: value for name, value in options.items() if name not in ("num_stages", "ctas_per_cga")}
+        return found.kernel.profile(over, *values, options={**options, **_warps_of(found)}, **chosen)
+
+    def _named(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+        from ..driver.host_values import bound, defaults_of
+
+        return {**defaults_of(self.source), **bound(self.source, args, given)}
+
     def as_launched(self, configuration: Configuration) -> Configuration:
         """Return the launch that the clock looks at in the place of the plain kernel's."""
         from dataclasses import replace
@@ -140,7 +157,7 @@ class Specializing(CpuKernel):
         if target not in TARGETS or configuration.specialization.num_ctas != 1:
             return configuration
         named = {**defaults_of(self.source), **configuration.arguments}
-        options = {name: value for name, value in configuration.options.items() if name != "target"}
+        options = _plain_options(configuration.options)
         found = self.choices.of(named, grid=configuration.grid, target=target, options=options)
         fitted = found.fitted(configuration.grid, named)
         if isinstance(fitted, str):
@@ -186,6 +203,15 @@ class Specializing(CpuKernel):
 
 OWN_OF_CHECK = ("seconds", "stages", "launches", "prove", "all_orders", "sweep")
 """Options of a check that are none of a run."""
+
+
+_OF_LAUNCH = ("num_warps", "num_stages", "num_ctas", "maxnreg", "target", "enable_fp_fusion", "ctas_per_cga")
+"""Options of a launch that a profile takes."""
+
+
+def _plain_options(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that the plain kernel's time depends on."""
+    return {name: chosen[name] for name in ("num_warps", "num_stages") if chosen.get(name) is not None}
 
 
 def _elsewhere() -> set[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import prod
+from math import gcd, prod
 from typing import Any, cast
 
 import numpy as np
@@ -150,7 +150,7 @@ class _Extents:
             if self.strides[outer] == self.strides[inner] * self.shape[inner]:
                 strides[outer] = strides[inner] * shape[inner]
             else:
-                gap = 16 if not self.strides[outer] % 16 else 1
+                gap = gcd(self.strides[outer], 16)
                 strides[outer] = -(-strides[inner] * shape[inner] // gap) * gap + gap
         return _Extents(shape, tuple(strides), self.dtype)
 

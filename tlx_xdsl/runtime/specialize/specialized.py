@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from tlx_xdsl.decompile.print_ttgir_to_tlx import python_of
+from tlx_xdsl.decompile.host import PlainKernel
+from tlx_xdsl.decompile.specialised import source_of_specialised
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, internal_error, shown_path
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid
+from tlx_xdsl.language.compile_time import unwrapped
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.transforms.pipelines import first_beyond_plain
 from tlx_xdsl.transforms.warp_specialize.refusal import refusal_at
@@ -30,6 +33,8 @@ from .read_host_part import host_part_of
 from .rules import by_rule
 from .verdict import Verdict
 from .written import kernel_of, write
+
+LOG = logging.getLogger("tlx_xdsl.specialize")
 
 PROGRAMS = 132
 """Programs that run at a time where no GPU says how many multiprocessors it has: those of an H200."""
@@ -140,25 +145,45 @@ def warp_specialized(
     wanted = Specialization(signature, dict(constexprs or {}), target, num_warps)
     module = frontend_module(source, wanted)
     try:
-        return _specialized(kernel, source, module, decisions)
+        return _specialized(kernel, source, module, decisions, constexprs)
     except CompilationError as refusal:
         return Specialized(kernel, kernel, refused=refusal)
     except Exception as error:
-        return Specialized(kernel, kernel, refused=internal_error(error))
+        refusal = internal_error(error)
+        LOG.warning("%s is launched as it is: %s", source.name, "; ".join((refusal.message, *refusal.notes)))
+        return Specialized(kernel, kernel, refused=refusal)
 
 
-def _specialized(kernel: Any, source: KernelSource, module: ModuleOp, decisions: Any) -> Specialized:
+def _specialized(
+    kernel: Any, source: KernelSource, module: ModuleOp, decisions: Any, constexprs: Mapping[str, Any] | None
+) -> Specialized:
     from tlx_xdsl.transforms.warp_specialize.specialize import Decisions, specialize
 
     if (beyond := first_beyond_plain(module)) is not None:
         raise refusal_at(beyond, f"'{source.name}' is no plain Triton: it has {beyond.name}")
     wanted = by_rule(decisions if decisions is not None else Decisions(), module)
     specialize(module, make_context(), wanted, replicate=False)
-    text, lacking = python_of(module)
+    constants = {name: unwrapped(value) for name, value in (constexprs or {}).items()}
+    text, lacking = source_of_specialised(
+        module, _title(source, wanted), PlainKernel([each.name for each in source.parameters], constants)
+    )
     if lacking:
         names = ", ".join(sorted({op.name for op in lacking}))
         raise refusal_at(lacking[0], f"its source would lack {names}")
-    return restored(kernel, text, host_part_of(module), _notes(module))
+    return restored(kernel, text, host_part_of(module), (*_made(decisions, wanted), *_notes(module)))
+
+
+def _made(given: Any, wanted: Any) -> list[Decision]:
+    """The decisions that were given, and those that a rule has made."""
+    known: set[str] = set() if given is None else set(given.given())
+    by_rule = "two where each has 64 or 128 rows of the products, and otherwise one"
+    return [Decision(name, value, "given" if name in known else by_rule) for name, value in wanted.given().items()]
+
+
+def _title(source: KernelSource, decisions: Any) -> str:
+    """What the written file says of itself."""
+    made = ", ".join(f"{name}={value}" for name, value in decisions.given().items())
+    return f"{source.name} of {Path(source.filename).name}, warp-specialised by tlx_xdsl: {made}."
 
 
 def restored(kernel: Any, text: str, host: HostPart, decisions: tuple[Decision, ...]) -> Specialized:

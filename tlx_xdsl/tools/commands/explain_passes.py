@@ -36,9 +36,17 @@ def run(args: argparse.Namespace) -> None:
 
         explain(args)
         return
+    if args.warp_specialize:
+        # The passes and the search are of no use to others.
+        from .warp_specialize import explain as explain_decisions
+
+        explain_decisions(args)
+        return
     given = next((name for name in ("grid", "chip", "clock") if getattr(args, name)), None)
     if given is not None:
-        raise CompilationError(f"--{given}: only with --why-slow")
+        raise CompilationError(f"--{given}: only with --why-slow or --warp-specialize")
+    if args.set or args.by:
+        raise CompilationError(f"--{'set' if args.set else 'by'}: only with --warp-specialize")
     request = read(args)
     specialization = specialization_of(request)
     version = triton_version(args.triton_version, needs_backend=False)

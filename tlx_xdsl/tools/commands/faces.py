@@ -167,6 +167,12 @@ def _explain(parser: argparse.ArgumentParser) -> None:
         "--why-slow", action="store_true",
         help="what costs a launch time, at its lines, as the clock predicts it for a GPU (docs/clock.md)",
     )  # fmt: skip
+    decisions = parser.add_argument_group("warp specialisation", "of a plain kernel, for a launch or without one")
+    decisions.add_argument(
+        "--warp-specialize", action="store_true",
+        help="how the kernel would be warp-specialised: decisions, reasons, and what the clock expects of others",
+    )  # fmt: skip
+    _add_decision_arguments(decisions.add_argument)
     slow.add_argument("--grid", metavar="X,Y,Z", help="programs along each axis; expressions over arguments and sizes")
     _add_clock_arguments(slow.add_argument)
     add_kernel_arguments(parser)
@@ -188,6 +194,42 @@ def _reverse(parser: argparse.ArgumentParser) -> None:
 
 
 REVERSE = Face(_reverse, "reverse_ir")
+
+_SPECIALIZE_EPILOG = """\
+Without --grid, rules decide. With a launch, the clock ranks other decisions, too, and the plain kernel.
+The exit status is 1 where the kernel can't be specialised, and where nothing proves the result right.
+
+examples:
+  tlx warp-specialize kernels.py:matmul -o specialised.py
+  tlx warp-specialize kernels.py:matmul --set depth=3 --set groups=1 -o specialised.py
+"""
+
+
+def _specialize(parser: argparse.ArgumentParser) -> None:
+    """Declare those of `tlx warp-specialize FILE.py:KERNEL`: a kernel of plain Triton as tasks, in TLX."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _SPECIALIZE_EPILOG
+    parser.add_argument("kernel", **KERNEL)
+    parser.add_argument("-o", "--output", metavar="FILE.py", help="file to write to, instead of standard output")
+    parser.add_argument(
+        "--grid", metavar="X,Y,Z", help="programs along each axis; expressions over arguments and sizes"
+    )
+    _add_decision_arguments(parser.add_argument)
+    parser.add_argument("--chip", metavar="NAME", help="GPU that the clock predicts: H200 or H100")
+    add_kernel_arguments(parser)
+
+
+def _add_decision_arguments(add: Callable[..., object]) -> None:
+    """Declare those that say who decides what."""
+    add(
+        "--set", **_REPEATED, metavar="NAME=VALUE",
+        help="a decision: persistent, groups, depth, outer_depth, pipeline, turns, registers, stage_stores, alias",
+    )  # fmt: skip
+    add("--by", choices=("rules", "clock", "search"), help="who decides (rules; with --grid a search)")
+    add("--seconds", type=float, default=60.0, help="time after which a search begins nothing new (60)")
+
+
+WARP_SPECIALIZE = Face(_specialize, "warp_specialize")
 
 _ADDRESSES_EPILOG = """\
 Without --grid, what is said holds for every launch that keeps the conditions that are named. With it, the addresses of

@@ -23,12 +23,21 @@ Rows that wrap around (`rows % M`) are those of a box, too, where they never rea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith as upstream, scf
-from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, ModuleOp, StringAttr, TensorType, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    i32,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.hidden_positions import reaches
@@ -37,18 +46,18 @@ from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.places import Places
 from tlx_xdsl.analysis.structure.values import Computed
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base import as_tensor, element_bits, enclosing, is_set, pointee_type, scalar_type, splat_number
+from tlx_xdsl.dialects.base import as_tensor, element_bits, enclosing, is_set, pointee_type, scalar_type
 from tlx_xdsl.dialects.tt.block_pointer import boundaries_of, is_block_pointer, padding_of
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.transforms.drop_unused import drop_unused
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
-from .arguments import add_conditions
-from .boxes import UNBOUNDED, Box, NoBoxError, form_box, sides_of
-from .division import Side
-from .emission import Emission
-from .facts import Facts
+from .accesses.arguments import HOST_VALUE, add_argument, add_conditions, descriptor_name, new_name
+from .accesses.boxes import UNBOUNDED, Box, NoBoxError, form_box, sides_of
+from .accesses.division import Side
+from .accesses.emission import Emission
+from .accesses.facts import Facts
 from .tasks import NOTE
 
 _Access = tt.LoadOp | tt.StoreOp
@@ -99,7 +108,7 @@ class _Former:
                 plans.append(self._plan(access, written))
             except NoBoxError as reason:
                 what = "loaded" if isinstance(access, tt.LoadOp) else "stored"
-                access.attributes[NOTE] = StringAttr(f"{what} by the threads, because {reason}")
+                access.attributes[NOTE] = StringAttr(f"{what} by the threads, because {_in_python(str(reason))}")
         if plans:
             self._rewrite(plans)
             drop_unused(self._function)
@@ -163,7 +172,7 @@ class _Former:
         if (place := self._places.of(access.ptr)) is None:
             raise NoBoxError("its pointers have no base that is known")
         mask = None if access.mask is None else self._places.mask(access.mask)
-        return *sides_of(place, mask, shape_of(access.ptr)), place.root, place.may_wrap
+        return *sides_of(place, mask, shape_of(access.ptr), self._facts), place.root, place.may_wrap
 
     def _sides_of_block(self, access: _Access) -> tuple[list[Side], Polynomial, SSAValue, bool]:
         block, sums = self._places.block(access.ptr), self._places.sums
@@ -186,7 +195,7 @@ class _Former:
     def _check_bend(self, access: _Access, side: Side) -> None:
         """Rows that wrap around are not those of the box, and must make no difference."""
         if isinstance(access, tt.StoreOp):
-            raise NoBoxError("its addresses wrap around")
+            raise NoBoxError(f"its rows end at {side.bends_at}, and not with a tensor")
         assert side.dim is not None and side.bends_at is not None
         bend = side.bends_at
 
@@ -195,7 +204,8 @@ class _Former:
             return state is not None and _is_at_most(state.bounds[dim][1], bend)
 
         if (found := reaches(access.result, side.dim, hides)) is not None:
-            raise NoBoxError(f"its addresses wrap around, and '{found.name}' may bring what is there into memory")
+            what = f"its mask ends at {bend}" if side.is_open else "its addresses wrap around"
+            raise NoBoxError(f"{what}, and '{found.name}' may bring what is there into memory")
 
     # Rewriting -------------------------------------------------------------------------------------------------------
 
@@ -212,9 +222,13 @@ class _Former:
                 access.attributes[NOTE] = StringAttr(f"accessed by the threads, because of its place: {error}")
                 continue
             element = scalar_type(pointee_type(access.ptr.type))
-            key = box.root, tuple((each.size, each.stride, each.extent) for each in box.sides), element
+            key = (
+                box.root,
+                tuple((each.size, each.stride, each.extent, each.extent_text) for each in box.sides),
+                element,
+            )
             if key not in made:
-                made[key] = _descriptor(box, element, emission, start)
+                made[key] = self._descriptor(box, element, emission, start)
             new = _store(access, made[key], corner, box) if isinstance(access, tt.StoreOp) else None
             if new is None:
                 assert isinstance(access, tt.LoadOp)
@@ -223,6 +237,29 @@ class _Former:
             Rewriter.erase_op(access)
             conditions.update(dict.fromkeys(box.conditions))
         add_conditions(self._function, list(conditions))
+
+    def _descriptor(self, box: Box, element: Attribute, emission: Emission, start: Operation) -> SSAValue:
+        shape = [self._extent(side, box, emission, start) for side in box.sides]
+        strides = [emission.value(side.stride, 64, start) for side in box.sides]
+        made = insert_before(
+            start,
+            tt.MakeTensorDescOp.create(
+                operands=[box.root, *shape, *strides],
+                result_types=[tt.TensorDescType.get([side.size for side in box.sides], element)],
+                properties={"padding": PaddingOption.PAD_ZERO.attr},
+            ),
+        )
+        made.result.name_hint = descriptor_name(box.root.name_hint)
+        return made.result
+
+    def _extent(self, side: Side, box: Box, emission: Emission, start: Operation) -> SSAValue:
+        if side.extent_text:
+            name = new_name(self._function, f"{(box.root.name_hint or 'tensor').removesuffix('_ptr')}_rows")
+            attributes = DictionaryAttr({HOST_VALUE: StringAttr(side.extent_text)})
+            entry = self._function.body.block
+            return add_argument(self._function, len(entry.args), name, i32, attributes, start.location)
+        limit = Polynomial.constant(UNBOUNDED) if side.extent is None else side.extent
+        return emission.value(limit, 32, start)
 
 
 def shape_of_block(access: _Access) -> Ints:
@@ -249,9 +286,14 @@ def _is_zero(value: SSAValue) -> bool:
     if not isinstance(op, upstream.ConstantOp):
         return False
     if isinstance(op.value, DenseIntOrFPElementsAttr):
-        return op.value.is_splat() and splat_number(op.value) == 0
+        return not any(op.value.data.data)
     held = getattr(op.value, "value", None)
     return held is not None and held.data == 0
+
+
+def _in_python(text: str) -> str:
+    """Names and functions as the kernel's author knows them."""
+    return re.sub(r"%(?=\w)", "", text).replace("tt.get_", "").replace("tt.", "")
 
 
 def _is_at_most(bound: Polynomial | None, limit: Polynomial) -> bool:
@@ -267,6 +309,8 @@ def _is_at_most(bound: Polynomial | None, limit: Polynomial) -> bool:
 
 def _note(box: Box, *, is_store: bool) -> str:
     bounded = any(side.bound is not None for side in box.sides)
+    if any(side.is_open for side in box.sides):
+        return "TMA: what lies beyond the rows of the mask reaches no memory"
     if any(side.bends_at is not None for side in box.sides):
         return "TMA: the rows that wrap around reach no memory, so they are left out of the tensor"
     if not bounded:
@@ -274,23 +318,6 @@ def _note(box: Box, *, is_store: bool) -> str:
     if is_store:
         return "TMA: the mask is that of the tensor's bounds, outside of which TMA writes nothing"
     return "TMA: the mask is that of the tensor's bounds, outside of which TMA gives 0"
-
-
-def _descriptor(box: Box, element: object, emission: Emission, start: Operation) -> SSAValue:
-    limit = Polynomial.constant(UNBOUNDED)
-    shape = [emission.value(limit if side.extent is None else side.extent, 32, start) for side in box.sides]
-    strides = [emission.value(side.stride, 64, start) for side in box.sides]
-    type_ = tt.TensorDescType.get([side.size for side in box.sides], element)  # pyright: ignore[reportArgumentType]
-    made = insert_before(
-        start,
-        tt.MakeTensorDescOp.create(
-            operands=[box.root, *shape, *strides],
-            result_types=[type_],
-            properties={"padding": PaddingOption.PAD_ZERO.attr},
-        ),
-    )
-    made.result.name_hint = f"{(box.root.name_hint or 'tensor').removesuffix('_ptr').removesuffix('_ptrs')}_desc"
-    return made.result
 
 
 def _order(box: Box) -> list[int]:

@@ -33,8 +33,8 @@ from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.transforms.drop_unused import drop_unused
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
-from .arguments import add_argument, add_conditions, drop_unused_arguments, new_name
-from .facts import Facts, name_of
+from .accesses.arguments import add_argument, add_conditions, descriptor_name, drop_unused_arguments, new_name
+from .accesses.facts import Facts, name_of
 
 DESCRIPTOR = "tlx.host_descriptor"
 """Attribute of an argument: the tensor of which the host makes the descriptor."""
@@ -107,6 +107,8 @@ def _tensor_of(op: tt.MakeTensorDescOp, places: Places, facts: Facts) -> _Tensor
         return None
     said = [text for text in texts if text is not None]
     conditions = [each for number in numbers for each in facts.said_if(number)]
+    # The host makes a descriptor of something only, also where the kernel would not use one.
+    conditions += [f"{text} > 0" for number, text in zip(numbers[:rank], texts, strict=False) if number.number is None]
     padding = "nan" if op.padding == PaddingOption.PAD_NAN.attr else "zero"
     return _Tensor(pointer, tuple(said[:rank]), tuple(said[rank:]), op.result.type, padding, tuple(conditions))
 
@@ -115,7 +117,7 @@ def _add(function: tt.FuncOp, tensor: _Tensor, op: tt.MakeTensorDescOp) -> Block
     """Add the descriptor with its extents before its pointer."""
     entry = function.body.blocks[0]
     at = next(argument.index for argument in entry.args if argument.name_hint == tensor.pointer)
-    name = new_name(function, op.result.name_hint or f"{tensor.pointer}_desc")
+    name = new_name(function, op.result.name_hint or descriptor_name(tensor.pointer))
     rank = range(len(tensor.shape))
     parts: list[tuple[str, Attribute]] = [(f"{name}.shape.{dim}", i32) for dim in rank]
     parts += [(f"{name}.stride.{dim}", i64) for dim in rank]

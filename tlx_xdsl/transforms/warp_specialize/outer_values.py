@@ -7,9 +7,10 @@ the value that the code before the tasks has. The frontend then makes the same c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects.tlx import ReplicaIdOp
@@ -34,14 +35,14 @@ def use_outer_values_in(op: WarpSpecializeOp, *, but_own: tuple[type[Operation],
     Operations of the classes `but_own` stay where anything else of the task uses them.
     """
     use_captured_values(op)
-    known = {key: outer for outer in _before(op) if (key := _key(outer, {})) is not None}
+    known = _known(op)
     for region in op.partitions.partition_regions:
         block = region.block
         # Only what stands at the start was computed again; the rest is the task's own.
-        equal: dict[SSAValue, SSAValue] = {}
+        equal = dict(known.equal)
         own: list[Operation] = []
         for inner in list(block.ops):
-            same = known.get(key) if (key := _key(inner, equal)) is not None else None
+            same = known.ops.get(key) if (key := _key(inner, equal)) is not None else None
             if same is None:
                 continue
             if isinstance(inner, but_own):
@@ -69,18 +70,37 @@ def use_captured_values(op: WarpSpecializeOp) -> None:
     partitions.operands = []
 
 
+@dataclass
+class _Known:
+    """What is computed before the tasks."""
+
+    ops: dict[_Key, Operation] = field(default_factory=dict[_Key, Operation])
+    """The first operation that computes something."""
+    equal: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Results of the others to those of the first."""
+
+
+def _known(op: Operation) -> _Known:
+    known = _Known()
+    for outer in _before(op):
+        if (key := _key(outer, known.equal)) is not None:
+            first = known.ops.setdefault(key, outer)
+            if first is not outer:
+                known.equal.update(zip(outer.results, first.results, strict=True))
+    return known
+
+
 def _before(op: Operation) -> Iterator[Operation]:
-    """The operations before an operation, in its block and in those around it."""
-    block: Block | None = op.parent
-    while block is not None:
-        for other in block.ops:
-            if other is op:
-                break
-            yield other
-        parent = block.parent_op()
-        if parent is None:
+    """The operations before an operation, in the blocks around it and then in its own."""
+    block = op.parent
+    if block is None:
+        return
+    if (parent := block.parent_op()) is not None:
+        yield from _before(parent)
+    for other in block.ops:
+        if other is op:
             return
-        op, block = parent, parent.parent
+        yield other
 
 
 def _key(op: Operation, equal: Mapping[SSAValue, SSAValue]) -> _Key | None:

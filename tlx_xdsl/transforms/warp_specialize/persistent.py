@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith as upstream, scf
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr, i32
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr, UnitAttr, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
@@ -38,9 +38,10 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, is_set
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
-from .arguments import HOST_VALUE, add_argument, add_conditions, new_name
-from .facts import Facts
+from .accesses.arguments import HOST_VALUE, add_argument, add_conditions, new_name
+from .accesses.facts import Facts
 from .tasks import NOTE
+from .tasks_of import TILES
 
 _COORDINATES = (tt.GetProgramIdOp, tt.GetNumProgramsOp)
 _ALONE = (
@@ -127,6 +128,7 @@ def _loop(function: tt.FuncOp, sizes: Sequence[SSAValue]) -> tuple[scf.ForOp, Op
         total.name_hint = "tiles"
     body = Block(arg_types=[i32])
     loop = insert_before(end, scf.ForOp(first, total, programs, [], Region(body)))
+    loop.attributes[TILES] = UnitAttr()
     loop.attributes[NOTE] = StringAttr("as many programs run as fit on the GPU, and each takes tiles in turn")
     tile = body.args[0]
     tile.name_hint = "tile"

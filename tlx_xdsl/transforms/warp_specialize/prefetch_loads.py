@@ -33,7 +33,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import arith as our_arith, tt, ttg
-from tlx_xdsl.dialects.base import accesses_of, enclosing, is_set
+from tlx_xdsl.dialects.base import Sync, accesses_of, effects_of, enclosing, is_set
 
 from ..rewriting import Pass, ops_of
 from .origins import origins_of
@@ -69,7 +69,7 @@ def _may_come_early(loop: scf.ForOp, load: tt.LoadOp) -> bool:
         return False
     body = loop.body.block
     inner = _inner_slice(loop, load)
-    if any(not is_only_read(op) or op.regions or isinstance(op, tt.LoadOp) or op.parent is not body for op in inner):
+    if any(not is_only_read(op) or op.regions or accesses_of(op) or op.parent is not body for op in inner):
         return False
     if any(v.owner is body and v is not body.args[0] for op in [*inner, load] for v in op.operands):
         return False
@@ -83,7 +83,7 @@ def _may_write(op: Operation, read: frozenset[SSAValue]) -> bool:
     if not writes_memory(op):
         return False
     accesses = accesses_of(op)
-    if accesses is None:
+    if accesses is None or Sync.ACQUIRE in effects_of(op).sync:
         return True
     for access in accesses:
         if isinstance(access.value.type, ttg.MemDescType):

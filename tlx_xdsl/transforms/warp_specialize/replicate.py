@@ -42,6 +42,7 @@ from typing import cast
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, ModuleOp, i32
+from xdsl.dialects.scf import ForOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -52,7 +53,7 @@ from tlx_xdsl.text.diagnostics import error_at
 from ..captures import isolate
 from ..rewriting import Pass, constant, constant_integer, forward, insert_before, ops_of
 from .outer_values import use_outer_values_in
-from .tasks_of import REPLICAS
+from .tasks_of import REPLICAS, TILES
 
 
 class ReplicateTasksPass(Pass):
@@ -71,6 +72,8 @@ class ReplicateTasksPass(Pass):
             if number.result.first_use is not None:
                 raise error_at(number, "'tlx.replica_id' is the number of a copy of a task, and stands in no task here")
             Rewriter.erase_op(number)
+        for loop in ops_of(op, ForOp):
+            loop.attributes.pop(TILES, None)
 
 
 def _replicate(tasks: WarpSpecializeOp) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.scf import IfOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -126,6 +127,9 @@ def _part(load: tt.DescriptorLoadOp, by_replica: bool, replicas: int) -> Part:
     descriptor = descriptor_type(load.desc.type)
     shape, element = descriptor.shape, descriptor.element_type
     bits = element_bits(element)
+    if isinstance(element, IntegerType):
+        # A descriptor says whether numbers have a sign, a buffer does not.
+        element = IntegerType(bits)
     layout = layout_attr(default_shared_layout(shape, bits))
     count = replicas if by_replica else 1
     return Part(shape, bits, MemDescType.get((count, *shape), element, layout, SMEM), by_replica)

@@ -17,6 +17,10 @@ class Decisions:
 
     persistent: bool | None = None
     """As many programs as multiprocessors, each of which takes tiles in a loop."""
+    delay_scales: bool | None = None
+    """A positive scale is multiplied with the maximum of a row instead of its elements."""
+    split_masks: bool | None = None
+    """Turns of a loop in which masks hide nothing run in a loop without masks."""
     groups: int | None = None
     """Consumers, each with its part of the rows: 1 or 2."""
     depth: int | None = None
@@ -44,6 +48,10 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     """Return the passes for some decisions; without `replicate` up to the module that is printed as source."""
     groups = 1 if decisions.groups is None else decisions.groups
     wanted: list[tuple[str, dict[str, int | bool]]] = [("tlx-ws-structure-returns", {})]
+    if decisions.delay_scales is not False:
+        wanted.append(("tlx-ws-delay-scales", {}))
+    if decisions.split_masks is not False:
+        wanted.append(("tlx-ws-split-masks", {}))
     if decisions.persistent:
         wanted.append(("tlx-ws-make-persistent", {}))
     if groups > 1:

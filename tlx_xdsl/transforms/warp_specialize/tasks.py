@@ -48,7 +48,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base import accesses_of, enclosing, layout_attr, layout_of
+from tlx_xdsl.dialects.base import accesses_of, element_bits, enclosing, layout_attr, layout_of, tensor_type
 from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.dialects.tt import descriptor_type
 from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
@@ -227,10 +227,15 @@ class _Former:
             ring.depth = depth
 
     def _staging_bytes(self) -> int:
-        """The bytes of buffers from which TMA will store results."""
+        """The bytes of buffers from which TMA will store results, and of operands that come from registers."""
         stores = {op.desc: op for op in self.function.walk() if isinstance(op, tt.DescriptorStoreOp)}
-        types = [descriptor_type(op.desc.type) for op in stores.values()]
-        return sum(prod(type_.shape) * type_.element_bits // 8 for type_ in types) * self.replicas
+        blocks = [descriptor_type(op.desc.type) for op in stores.values()]
+        staged = sum(prod(type_.shape) * type_.element_bits // 8 for type_ in blocks)
+        # The second operand of a product is in shared memory (PTX ISA, "wgmma.mma_async").
+        operands = [op.b for op in self.function.walk() if isinstance(op, tt.DotOp) and not _is_loaded(op.b)]
+        computed = {value: tensor_type(value.type) for value in operands}
+        held = sum(prod(type_.get_shape()) * element_bits(type_.element_type) // 8 for type_ in computed.values())
+        return (staged + held) * self.replicas
 
     # --- memory --------------------------------------------------------------------------------------------------
 
@@ -428,6 +433,14 @@ class _Memory:
 
 
 _ONE = IntegerAttr(1, i32)
+
+
+def _is_loaded(value: SSAValue) -> bool:
+    """True for a block that comes from a ring, as it is or rearranged."""
+    owner = value.owner
+    if isinstance(owner, tt.TransOp | tt.ReshapeOp):
+        return _is_loaded(owner.operands[0])
+    return isinstance(owner, tt.DescriptorLoadOp)
 
 
 def _is_looped(ring: Ring) -> bool:

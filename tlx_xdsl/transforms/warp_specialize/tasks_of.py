@@ -9,6 +9,10 @@ from tlx_xdsl.dialects import ttg
 REPLICAS = "tlx.replicas"
 """The attribute of a `ttg.warp_specialize` with the number of copies of each partition."""
 
+TILES = "tlx.tiles"
+"""The attribute of a loop whose turns were programs of the plain kernel, until `tlx-ws-stage-stores`: their accesses to
+memory have no order."""
+
 
 def copies_of(tasks: ttg.WarpSpecializeOp, number: int) -> int:
     """Return the number of copies of a partition."""

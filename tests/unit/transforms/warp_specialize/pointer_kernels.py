@@ -3,8 +3,6 @@
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
-A16 = "*fp16:16"
-
 
 @tlx_xdsl.jit
 def matmul(
@@ -119,6 +117,24 @@ def chunks(k_ptr, v_ptr, h_ptr, T, H: tl.constexpr, D: tl.constexpr, C: tl.const
 
 
 @tlx_xdsl.jit
+def grouped(a_ptr, b_ptr, c_ptr, offsets_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Products of groups of rows, whose ends are in memory: rows of the next group reach no memory."""
+    group = tl.program_id(2)
+    first, end = tl.load(offsets_ptr + group), tl.load(offsets_ptr + group + 1)
+    rows = first + tl.program_id(0) * BM + tl.arange(0, BM)
+    columns, depth = tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        at = k + depth
+        a = tl.load(a_ptr + rows[:, None] * K + at[None, :], mask=(rows[:, None] < end) & (at < K)[None, :], other=0.0)
+        b_mask = (at < K)[:, None] & (columns < N)[None, :]
+        b = tl.load(b_ptr + group * K * N + at[:, None] * N + columns[None, :], mask=b_mask, other=0.0)
+        acc = tl.dot(a, b, acc)
+    out = c_ptr + rows[:, None] * N + columns[None, :]
+    tl.store(out, acc.to(tl.float16), mask=(rows[:, None] < end) & (columns[None, :] < N))
+
+
+@tlx_xdsl.jit
 def advanced(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """Block pointers that the loop moves."""
     pid_m, pid_n = tl.program_id(0), tl.program_id(1)
@@ -162,8 +178,9 @@ def shifted(x_ptr, y_ptr, T, stride, B: tl.constexpr, D: tl.constexpr, SHIFT: tl
 
 
 @tlx_xdsl.jit
-def fault(x_ptr, y_ptr, n_ptr, M, N, stride, KIND: tl.constexpr, B: tl.constexpr):
+def fault(x_ptr, y_ptr, n_ptr, M, N, stride, KIND: tl.constexpr, B: tl.constexpr):  # noqa: C901 (a case for each fault)
     """Loads that are no box, or whose rows are needed."""
+    WRAPPED: tl.constexpr = KIND == "sum of wrapped" or KIND == "unmasked wrapped" or KIND == "loose wrapped"
     rows, columns = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, B)
     mask, other, at = (rows < M)[:, None] & (columns < N)[None, :], 0.0, rows[:, None] * stride + columns[None, :]
     if KIND == "mask":
@@ -182,9 +199,8 @@ def fault(x_ptr, y_ptr, n_ptr, M, N, stride, KIND: tl.constexpr, B: tl.constexpr
         at = tl.load(n_ptr + columns)[:, None] * stride + columns[None, :]
     elif KIND == "scattered columns":
         at = rows[:, None] * stride + 2 * columns[None, :]
-    elif KIND == "sum of wrapped" or KIND == "unmasked wrapped" or KIND == "loose wrapped":
-        at, mask = (rows % M)[:, None] * stride + columns[None, :], (columns < N)[None, :] & (rows >= 0)[:, None]
-        mask = (columns < N)[None, :]
+    elif WRAPPED:
+        at, mask = (rows % M)[:, None] * stride + columns[None, :], (columns < N)[None, :]
     elif KIND == "column":
         at = rows[:, None] * stride + columns[None, :] + tl.program_id(0)
     x = tl.load(x_ptr + at, mask=mask, other=other)

@@ -22,7 +22,7 @@ from tlx_xdsl.transforms.rewriting import constant, forward, ops_of
 TILE = {"BM": 128, "BN": 64, "BK": 32}
 
 
-def matmul(numbers: Numbers, m=150, n=70, k=75, **constexprs):
+def matmul(numbers: Numbers, m=150, n=72, k=72, **constexprs):
     args = {
         "a_ptr": numbers.half(m, k), "b_ptr": numbers.half(k, n), "bias_ptr": numbers.single(max(m, n)),
         "c_ptr": numbers.result(m, n), "M": m, "N": n, "K": k,
@@ -37,7 +37,7 @@ def matmul_by_descriptors(numbers: Numbers, m=200, n=72, k=64):
     return (2, 2), args, TILE
 
 
-def gated(numbers: Numbers, m=140, n=60, k=40):
+def gated(numbers: Numbers, m=140, n=56, k=40):
     weights = {"w_ptr": numbers.half(k, n), "u_ptr": numbers.half(k, n)}
     args = {"x_ptr": numbers.half(m, k), **weights, "out_ptr": numbers.result(m, n), "M": m, "N": n, "K": k}
     return (2, 1), args, TILE
@@ -51,7 +51,7 @@ def attention(numbers: Numbers, length=200, heads=2, **constexprs):
     return (2, heads), args, {"BM": 128, "BN": 64, "D": 32, "CAUSAL": False, "BIAS": False, **constexprs}
 
 
-def cross_entropy(numbers: Numbers, m=130, v=90, d=40):
+def cross_entropy(numbers: Numbers, m=130, v=88, d=40):
     labels = numbers.random.integers(0, v, m, dtype=np.int32)
     args = {"x_ptr": numbers.half(m, d), "w_ptr": numbers.half(d, v), "labels_ptr": labels}
     args |= {"loss_ptr": numbers.result(m, dtype=np.float32), "M": m, "V": v, "D": d}

@@ -24,7 +24,7 @@ ttng.arrive_barrier %empty, 1 : ...
 from __future__ import annotations
 
 from xdsl.dialects.arith import AddfOp
-from xdsl.dialects.builtin import BoolAttr, ModuleOp, i1
+from xdsl.dialects.builtin import BoolAttr, IntegerType, ModuleOp, i1
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -35,12 +35,12 @@ from tlx_xdsl.layouts.shared import default_nvmma_layout
 from tlx_xdsl.targets import Feature
 
 from ...rewriting import Pass, insert_before, ops_of
+from ..tasks_of import copies_of
 from .dot_operands import InPlace, buffer_type, in_place, is_zero, why_no_wgmma
 from .numbers import number
 from .products_in_flight import wait_for_products
 from .releases import Reads, move_releases
 from .ring_links import RingLinks
-from ..tasks_of import copies_of
 
 
 class AsyncDotsPass(Pass):
@@ -87,8 +87,9 @@ class _Partition:
         operand_a = a.view(place) if a is not None else dot.a
         fresh = [number(place, 0, i1)] if is_zero(accumulator) else []
         depth, limit = shape_of_tensor(dot.a.type)[1], dot.max_num_imprecise_acc.value.data
-        # Where sums are moved to f32 on the way, threads touch the accumulator meanwhile.
-        moves_sums = element_bits(scalar_type(dot.a.type)) == 8 and limit < depth
+        # Where sums of fp8 are moved to f32 on the way, threads touch the accumulator meanwhile.
+        element = scalar_type(dot.a.type)
+        moves_sums = element_bits(element) == 8 and not isinstance(element, IntegerType) and limit < depth
         product = ttng.WarpGroupDotOp(
             operands=[operand_a, operand_b, accumulator, fresh],
             properties={

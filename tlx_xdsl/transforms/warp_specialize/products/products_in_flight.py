@@ -66,7 +66,7 @@ def _only_use(value: SSAValue) -> tuple[Operation, int] | None:
 def _is_added_to(value: SSAValue) -> bool:
     """Return whether nothing but one product of the same block uses a value, and that adds to it."""
     use = _only_use(value)
-    if use is None or not _is_issued(use[0]) or value.owner is None:
+    if use is None or not _is_issued(use[0]):
         return False
     op, index = use
     assert isinstance(op, WarpGroupDotOp)

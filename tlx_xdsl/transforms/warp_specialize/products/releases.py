@@ -54,6 +54,8 @@ def _move(arrival: ttng.ArriveBarrierOp, reads: Reads, rings: RingLinks) -> None
     outer = in_block(last, block)
     if outer is not last:
         _place_after(arrival, _behind_waits(outer), order)
+    elif not last.is_async.value.data:
+        _place_after(arrival, _behind_waits(last), order)
     elif (wait := _completion(last, last.next_op, None, block, 0)) is not None:
         _place_after(arrival, _behind_waits(wait), order)
     else:
@@ -91,14 +93,17 @@ def _place_after(arrival: ttng.ArriveBarrierOp, place: Operation, order: dict[Op
 
 def _completion(
     product: Operation, start: Operation | None, end: Operation | None, block: Block, since: int
-) -> ttng.WarpGroupDotWaitOp | None:
+) -> Operation | None:
     """Return the first wait from `start` to `end` that leaves no product in flight that is as old as this one.
 
-    `since` is the number of products that were issued after it and before `start`.
+    `since` is the number of products that were issued after it and before `start`. A product that is not asynchronous
+    leaves none in flight.
     """
     op = start
     while op is not end and op is not None:
         if isinstance(op, ttng.WarpGroupDotWaitOp) and op.pendings.value.data <= since:
+            return op
+        if isinstance(op, ttng.WarpGroupDotOp) and not op.is_async.value.data:
             return op
         since += products_between(op.prev_op, op.next_op, block)
         op = op.next_op

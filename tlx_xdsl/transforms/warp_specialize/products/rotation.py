@@ -10,12 +10,14 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects.arith import CmpiOp
+from tlx_xdsl.dialects.base import enclosing
+from tlx_xdsl.dialects.tt import FuncOp
 
 from ...rewriting import constant_integer
+from ..accesses.arguments import add_conditions
 from .folding import folded
-from .numbers import number
 from .stages import Stages
-from .trip_counts import is_known_to_run
+from .trip_counts import conditions_to_run
 
 Values = dict[SSAValue, SSAValue]
 """What stands for each value of the loop in a copy of its body."""
@@ -56,7 +58,11 @@ class _Rotation:
 
     def replace(self) -> scf.ForOp:
         """Put the three parts in the place of the loop."""
-        if is_known_to_run(self.loop):
+        conditions = conditions_to_run(self.loop)
+        if conditions is not None:
+            function = enclosing(self.loop, FuncOp)
+            if conditions and function is not None:
+                add_conditions(function, conditions)
             made, results = self._parts(_End(InsertPoint.before(self.loop), self.loop))
             for old, new in zip(self.loop.results, results, strict=True):
                 old.replace_all_uses_with(new)
@@ -156,4 +162,3 @@ class _Rotation:
             return at.add(op, self.loop).results[0]
         op.erase()
         return known
-

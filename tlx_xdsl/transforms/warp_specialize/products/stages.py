@@ -52,7 +52,11 @@ def stages_of(loop: scf.ForOp, rings: RingLinks) -> Stages | None:
     late, first = graph.followers(late_products), graph.cone(early_products)
     late_arguments = frozenset(number for number, value in enumerate(end.operands) if value.owner in late)
     passed_on = {value.index - 1 for value in end.operands if isinstance(value, BlockArgument)}
-    if first & late or passed_on & late_arguments or any(late_arguments.intersection(graph.carried(op)) for op in first):
+    if (
+        first & late
+        or passed_on & late_arguments
+        or any(late_arguments.intersection(graph.carried(op)) for op in first)
+    ):
         return None
     return _deal(graph, first, late, late_arguments)
 

@@ -127,7 +127,12 @@ class TurnGraph:
         """Return the scalars and views that depend on nothing but the number of the turn."""
         found: set[Operation] = set()
         for op in self.ops:
-            if is_cheap(op) and not makes_block(op) and not any(True for _ in self.carried(op)) and all(each in found for each in self.definers(op)):
+            if (
+                is_cheap(op)
+                and not makes_block(op)
+                and not any(True for _ in self.carried(op))
+                and all(each in found for each in self.definers(op))
+            ):
                 found.add(op)
         return found
 
@@ -136,7 +141,9 @@ class TurnGraph:
         if is_side_effect_free(op) or op in self.unit_of:
             return True
         if op.regions:
-            return all(self.is_movable(inner) for region in op.regions for block in region.blocks for inner in block.ops)
+            return all(
+                self.is_movable(inner) for region in op.regions for block in region.blocks for inner in block.ops
+            )
         found = accesses_of(op) or ()
         return bool(found) and all(
             each.space is Space.GLOBAL and not each.kind & Kind.ATOMIC and each.completes_on is None for each in found

@@ -1,4 +1,4 @@
-"""`tlx-ws-take-turns`: two consumers take turns at the tensor cores, so that one computes while the other's products run.
+"""`tlx-ws-take-turns`: two consumers take turns at the tensor cores; one computes while the other's products run.
 
 Both have a softmax between their products. Left alone they issue products at the same time, wait for the same unit,
 and then both compute. So a consumer issues the products of a turn only when it is called, and calls the other one as
@@ -31,13 +31,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import regions, tlx, ttg, ttng
 from tlx_xdsl.dialects.arith import CmpiOp
-from tlx_xdsl.dialects.base import Kind, Space, accesses_of
+from tlx_xdsl.dialects.base import Kind, Space, accesses_of, as_tensor
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 
 from ...rewriting import Pass, constant_integer, insert_before, ops_of
@@ -76,8 +76,8 @@ def _take_turns(region: Region, first: int, threads: int) -> None:
     if not innermost or not all(_computes(loop) for loop in innermost) or not _run_alike(region, sections):
         return
     entry = region.blocks[0]
-    starts = in_block(sections[0][0], entry)
-    ends = in_block(sections[-1][1], entry)
+    order = {op: position for position, op in enumerate(entry.ops)}
+    starts = min((in_block(op, entry) for op, _ in sections), key=order.__getitem__)
     replica = insert_before(starts, tlx.ReplicaIdOp()).result
     replica.name_hint = "replica"
     mine = _plus(starts, replica, first)
@@ -89,9 +89,9 @@ def _take_turns(region: Region, first: int, threads: int) -> None:
         following = end.next_op
         assert following is not None, "a block ends in an operation"
         insert_before(following, _named(tlx.NamedBarrierArriveOp, other, threads), located_at=end)
-    after = ends.next_op
-    assert after is not None, "a task ends in an operation"
-    _when(after, replica, 0, tlx.NamedBarrierWaitOp, first, threads)
+    end_of_task = entry.last_op
+    assert end_of_task is not None, "a task ends in an operation"
+    _when(end_of_task, replica, 0, tlx.NamedBarrierWaitOp, first, threads)
 
 
 def _plus(place: Operation, value: SSAValue, summand: int) -> SSAValue:
@@ -102,7 +102,9 @@ def _named(kind: type[NamedBarrier], barrier: SSAValue, threads: int) -> NamedBa
     return kind(operands=[barrier], properties={"threads": IntegerAttr(threads, i32)})
 
 
-def _when(place: Operation, replica: SSAValue, which: int, kind: type[NamedBarrier], barrier: int, threads: int) -> None:
+def _when(
+    place: Operation, replica: SSAValue, which: int, kind: type[NamedBarrier], barrier: int, threads: int
+) -> None:
     """Insert an operation on a named barrier that one of the consumers does."""
     is_it = insert_before(place, CmpiOp("eq", replica, number(place, which))).result
     inside = Block()
@@ -114,7 +116,7 @@ def _when(place: Operation, replica: SSAValue, which: int, kind: type[NamedBarri
     Rewriter.insert_op(inner, InsertPoint.at_start(inside))
 
 
-# --- where products are issued ----------------------------------------------------------------------------------------
+# --- where products are issued ---------------------------------------------------------------------------------------
 
 
 def _sections(region: Region) -> list[tuple[Operation, Operation]]:
@@ -150,15 +152,12 @@ def _holds_loop(loop: Operation) -> bool:
 
 
 def _computes(loop: Operation) -> bool:
-    """Return whether a loop computes functions of blocks beside its products."""
-    return any(
-        op.name.startswith("math.") and isinstance(op.results[0].type, TensorType) and len(op.results[0].type.get_shape()) > 1
-        for op in loop.walk()
-        if op.results
-    )
+    """Return whether a loop computes functions, such as exponentials, of matrices beside its products."""
+    computed = [op.results[0].type for op in loop.walk() if op.dialect_name() == "math"]
+    return any(len(type_.get_shape()) > 1 for type_ in map(as_tensor, computed) if type_ is not None)
 
 
-# --- whether both take as many turns ------------------------------------------------------------------------------------
+# --- whether both take as many turns ---------------------------------------------------------------------------------
 
 
 def _run_alike(region: Region, sections: Sequence[tuple[Operation, Operation]]) -> bool:

@@ -50,7 +50,7 @@ class Box:
     """Conditions at a launch, in Python."""
 
 
-def sides_of(place: Place, mask: Mask | None, shape: Ints) -> tuple[list[Side], Polynomial]:
+def sides_of(place: Place, mask: Mask | None, shape: Ints, facts: Facts) -> tuple[list[Side], Polynomial]:
     """The sides of an access through a tensor of pointers, and what is left to divide.
 
     Raises NoBoxError with the reason why it is no box.
@@ -71,11 +71,11 @@ def sides_of(place: Place, mask: Mask | None, shape: Ints) -> tuple[list[Side], 
         if size > 1
     ]
     if mask is not None:
-        sides = _bounded(sides, mask)
+        sides = _bounded(sides, mask, facts)
     return sides, rest
 
 
-def _bounded(sides: list[Side], mask: Mask) -> list[Side]:
+def _bounded(sides: list[Side], mask: Mask, facts: Facts) -> list[Side]:
     """Take the bounds of a mask for those of the tensor."""
     if mask.opaque:
         raise NoBoxError("its mask is not made of bounds")
@@ -90,6 +90,10 @@ def _bounded(sides: list[Side], mask: Mask) -> list[Side]:
             continue
         if side.bends_at is not None:
             raise NoBoxError("its mask bounds what wraps around")
+        if lower is None and upper is not None and facts.natural_if(-facts.parts(upper)[1]) is None:
+            # What lies beyond is in memory, too, and must make no difference.
+            found.append(replace(side, bends_at=upper, is_open=True))
+            continue
         coordinate = ZERO if lower is None else -lower
         found.append(replace(side, bound=upper, coordinate=coordinate, is_fixed=lower is not None))
     return found
@@ -105,6 +109,7 @@ def form_box(
     _check(sides, bits)
     outer, inner, rest = divide(sides, rest, facts)
     inner = [_with_extent(side, facts) for side in inner]
+    inner = [_with_end(side, root, [*outer, *inner], facts) if side.is_open else side for side in inner]
     ordered = [*outer, *(side for side in inner if side.stride != ONE), *(side for side in inner if side.stride == ONE)]
     if len(ordered) > LARGEST_RANK:
         raise NoBoxError(f"it lies in a tensor of {len(ordered)} dimensions, more than {LARGEST_RANK}")
@@ -146,6 +151,19 @@ def _with_extent(side: Side, facts: Facts) -> Side:
     return replace(side, extent=extent)
 
 
+def _with_end(side: Side, root: SSAValue, sides: list[Side], facts: Facts) -> Side:
+    """The side with as many elements as there is memory for."""
+    name, others = name_of(root), [other for other in sides if other is not side]
+    stride = facts.factor_text(side.stride) if facts.is_of_launch(side.stride) else None
+    extents = [other.extent for other in others if other.extent is not None]
+    if name is None or stride is None or len(extents) < len(others):
+        raise NoBoxError(f"its mask ends at {side.bends_at}, which is no end of a tensor that the arguments describe")
+    last = sum(((extent - 1) * other.stride for extent, other in zip(extents, others, strict=True)), ONE)
+    if (text := facts.factor_text(last)) is None:
+        raise NoBoxError(f"the extent {last} of its tensor does not follow from the arguments")
+    return replace(side, extent_text=f"(elements['{name}'] - {text}) // {stride} + 1")
+
+
 class _Conditions:
     """What must hold at a launch, as far as it is not proved."""
 
@@ -167,6 +185,8 @@ class _Conditions:
             self._positive(side.stride, "stride")
         if side.extent is not None:
             self._positive(side.extent, "extent")
+        elif side.extent_text:
+            self.found.append(f"{side.extent_text} > 0")
         if is_contiguous:
             self._whole_units(side.coordinate, "its rows begin")
             if is_store and side.extent is not None:

@@ -5,22 +5,23 @@ done by the first group alone. An atomic access, a print, or a wait for other pr
 group, so these are refused.
 
 The order between the accesses of two groups is open. The accesses through one pointer argument keep their order where
-none is a store, or where each group accesses the same places by all of them.
+none is a store, or where the groups access places that are apart (`group_places.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import regions, tt
 from tlx_xdsl.dialects.base import Kind, effects_of, global_access, is_pointer, scalar_type
 from tlx_xdsl.dialects.tt import DescriptorType
 
-from .refusal import refusal_at
-from .row_cuts import Cuts
+from ..refusal import refusal_at
+from .cuts import Cuts
+from .group_places import GroupPlaces
 
 STORES = (tt.StoreOp, tt.DescriptorStoreOp)
 
@@ -44,8 +45,9 @@ def check_accesses(function: tt.FuncOp, cuts: Cuts) -> None:
         if (access := global_access(op)) is not None:
             for root in _roots(access.value, incoming):
                 by_root.setdefault(root, []).append(op)
+    places = GroupPlaces(function, cuts)
     for root, ops in by_root.items():
-        _check_order(root, ops, cuts)
+        _check_order(root, ops, cuts, places)
 
 
 def _check_whole(op: Operation) -> None:
@@ -85,53 +87,22 @@ def _is_address(value: SSAValue) -> bool:
     return isinstance(value.type, DescriptorType) or is_pointer(scalar_type(value.type))
 
 
-def _check_order(root: SSAValue, ops: Sequence[Operation], cuts: Cuts) -> None:
+def _check_order(root: SSAValue, ops: Sequence[Operation], cuts: Cuts, places: GroupPlaces) -> None:
     """Check the accesses through one pointer."""
     stores = [op for op in ops if global_access(op, Kind.WRITE) is not None]
-    if not stores:
+    parts = [op for op in ops if op in cuts.tied]
+    if not stores or (len(stores) == len(ops) and not parts) or _are_sums(ops):
         return
-    first, others = stores[0], [op for op in ops if op is not stores[0]]
-    are_parts = {op in cuts.tied for op in ops}
-    if len(are_parts) == 1 and (len(stores) == len(ops) or all(_same_place(first, op) for op in others)):
+    if len(parts) == len(ops) and places.are_apart(ops):
         return
     name = f"'{root.name_hint}'" if root.name_hint else "one pointer"
-    other = next(op for op in others if not _same_place(first, op) or (op in cuts.tied) != (first in cuts.tied))
+    other = next((op for op in ops if op is not stores[0]), stores[0])
     raise refusal_at(
         other, f"through {name}, groups of warps would access what another one stores, in an order that is not fixed"
     )
 
 
-def _same_place(first: Operation, second: Operation) -> bool:
-    """Say whether two accesses of a thread go to the same addresses."""
-    (a, mine), (b, others) = _address(first), _address(second)
-    return len(mine) == len(others) and all(
-        _is_same(left, right, {}) for left, right in zip((a, *mine), (b, *others), strict=True)
-    )
-
-
-def _address(op: Operation) -> tuple[SSAValue, Sequence[SSAValue]]:
-    """Return the pointer or the descriptor of an access, and the indices of a block."""
-    access = global_access(op)
-    assert access is not None
-    return access.value, tuple(getattr(op, "indices", ()))
-
-
-def _is_same(first: SSAValue, second: SSAValue, known: dict[tuple[SSAValue, SSAValue], bool]) -> bool:
-    """Say whether two values are computed in the same way of the same values."""
-    if first is second:
-        return True
-    if (first, second) in known:
-        return known[first, second]
-    a, b = first.owner, second.owner
-    known[first, second] = (
-        isinstance(first, OpResult)
-        and isinstance(second, OpResult)
-        and isinstance(a, Operation)
-        and isinstance(b, Operation)
-        and not a.regions
-        and (type(a), first.index, first.type, a.properties) == (type(b), second.index, second.type, b.properties)
-        and is_side_effect_free(a)
-        and len(a.operands) == len(b.operands)
-        and all(_is_same(x, y, known) for x, y in zip(a.operands, b.operands, strict=True))
-    )
-    return known[first, second]
+def _are_sums(ops: Sequence[Operation]) -> bool:
+    """True for atomic operations of one kind that come to the same in any order, and whose results nothing uses."""
+    kinds = {op.atomic_rmw_op if isinstance(op, tt.AtomicRMWOp) and not op.result.first_use else None for op in ops}
+    return len(kinds) == 1 and kinds.isdisjoint({None, tt.RMWOp.XCHG.attr})

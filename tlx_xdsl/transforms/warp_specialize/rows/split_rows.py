@@ -2,7 +2,7 @@
 
 What varies along the rows of the products has the rows of one group, and `tlx.replica_id` says which ones. The code is
 the same for all groups; `tlx-ws-replicate-tasks` makes a copy for each. Where the rows can't be shared, the columns
-are; where these can't either, the module stays, with a remark that says why. `row_cuts.py` finds the values.
+are; where these can't either, the module stays, with a remark that says why. `cuts.py` finds the values.
 
 Before:
 ```mlir
@@ -32,10 +32,10 @@ from tlx_xdsl.dialects.dimensions import shape_of_value
 from tlx_xdsl.dialects.tlx import ReplicaIdOp
 from tlx_xdsl.text.diagnostics import report_remark
 
-from ..rewriting import Pass, ops_of
+from ...rewriting import Pass, ops_of
+from ..refusal import WarpSpecializeRefusal, refusal_at
+from .cuts import PRODUCTS, Cuts
 from .parts import Parts
-from .refusal import WarpSpecializeRefusal, refusal_at
-from .row_cuts import PRODUCTS, Cuts
 from .whole_accesses import check_accesses
 
 ROWS_OF_A_GROUP = 64

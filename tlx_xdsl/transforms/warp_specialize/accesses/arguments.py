@@ -35,8 +35,14 @@ def new_name(function: tt.FuncOp, wanted: str) -> str:
     taken = {argument.name_hint for argument in function.body.blocks[0].args}
     name, number = wanted, 1
     while name in taken:
-        name, number = f"{wanted}_{number}", number + 1
+        # xDSL takes the number off a hint such as 'a_desc_1'.
+        name, number = f"{wanted}{number + 1}", number + 1
     return name
+
+
+def descriptor_name(pointer: str | None) -> str:
+    """The name of the descriptor of what a pointer leads to: `a_desc` for `a_ptr`."""
+    return f"{(pointer or 'tensor').removesuffix('_ptr')}_desc"
 
 
 def drop_unused_arguments(function: tt.FuncOp) -> None:

@@ -113,7 +113,8 @@ class Facts:
                 return None
 
     def _result_natural_if(self, op: Operation) -> list[str] | None:
-        if isinstance(op, _NATURAL):
+        # Before the tensor, TMA would give 0, and the plain kernel what lies there: no index of a kernel means that.
+        if isinstance(op, (*_NATURAL, tt.LoadOp)):
             return []
         if isinstance(op, _AS_DIVIDEND):
             return self.natural_if(self.sums.of(op.operands[0]))

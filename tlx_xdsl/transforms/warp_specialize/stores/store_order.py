@@ -12,14 +12,16 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, Region, SSAValue
+from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import enclosing
 from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.dialects.tt import descriptor_type
 
-from ..rewriting import constant_integer
-from .origins import origins_of
+from ...rewriting import constant_integer
+from ..origins import origins_of
+from ..tasks_of import TILES
 
 
 @dataclass(frozen=True)
@@ -57,34 +59,51 @@ def _may_share_memory(first: tt.DescriptorStoreOp, second: tt.DescriptorStoreOp)
 
 
 def _advance(first: tt.DescriptorStoreOp, second: tt.DescriptorStoreOp, task: Region) -> bool:
-    """Say whether both indices along one dimension go on by more than both blocks in each turn of their one loop."""
-    loop = enclosing(first.parent_op(), *LOOPS)
-    if (
-        not isinstance(loop, scf.ForOp)
-        or loop is not enclosing(second.parent_op(), *LOOPS)
-        or _has_loop_around(loop, task)
-        or first.desc.type != second.desc.type
-        or (step := constant_integer(loop.step)) is None
-    ):
+    """Say whether both indices along one dimension go on by more than both blocks in each turn of their one loop.
+
+    Turns that were programs of their own are in no order.
+    """
+    loops = _loops(first, task)
+    if loops != _loops(second, task) or len(loops) > 1 or first.desc.type != second.desc.type:
+        return False
+    if not loops:
+        return True
+    (loop,) = loops
+    if not isinstance(loop, scf.ForOp) or (step := constant_integer(loop.step)) is None:
         return False
     turn = loop.body.block.args[0]
     for a, b, size in zip(_indices(first), _indices(second), _sizes(first), strict=True):
         apart = a.plus(b, -1)
         rest = a.plus(_Sum(0, {turn: a.terms.get(turn, 0)}), -1)
-        if apart.terms or not all(_is_outside(value, loop) for value in rest.terms):
+        if apart.terms or not all(_is_invariant(value, loop) for value in rest.terms):
             continue
         if abs(a.terms.get(turn, 0) * step) >= size + abs(apart.constant):
             return True
     return False
 
 
-def _has_loop_around(loop: Operation, task: Region) -> bool:
-    above = enclosing(loop.parent_op(), *LOOPS)
-    return above is not None and task.is_ancestor(above)
+def _loops(op: Operation, task: Region) -> list[Operation]:
+    """Return the loops of the task around an operation whose turns are in order."""
+    found: list[Operation] = []
+    loop = enclosing(op.parent_op(), *LOOPS)
+    while loop is not None and task.is_ancestor(loop):
+        if TILES not in loop.attributes:
+            found.append(loop)
+        loop = enclosing(loop.parent_op(), *LOOPS)
+    return found
 
 
-def _is_outside(value: SSAValue, loop: Operation) -> bool:
-    return not loop.is_ancestor(value.owner)
+def _is_invariant(value: SSAValue, loop: Operation) -> bool:
+    """Say whether a value is the same in all turns of a loop: computed outside, or again of such values."""
+    op = value.owner
+    if not loop.is_ancestor(op):
+        return True
+    return (
+        isinstance(op, Operation)
+        and not op.regions
+        and is_side_effect_free(op)
+        and all(_is_invariant(each, loop) for each in op.operands)
+    )
 
 
 def _sizes(store: tt.DescriptorStoreOp) -> tuple[int, ...]:

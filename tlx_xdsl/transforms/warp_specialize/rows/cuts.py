@@ -21,7 +21,7 @@ from tlx_xdsl.dialects import regions, tt
 from tlx_xdsl.dialects.dimensions import Side, Tie, shape_of_value, ties
 from tlx_xdsl.dialects.scf import LOOPS
 
-from .refusal import refusal_at
+from ..refusal import refusal_at
 
 PRODUCTS = (tt.DotOp, tt.DotScaledOp)
 

@@ -32,6 +32,10 @@ class Side:
     """True if the coordinate is known, because the tensor is bounded below, too."""
     bends_at: Polynomial | None = None
     """The position from which on the access is another one than this box."""
+    is_open: bool = False
+    """True if the kernel alone knows where the access ends, so that the tensor goes on to the end of its memory."""
+    extent_text: str = ""
+    """The extent in Python, where no polynomial says it."""
 
 
 def divide(sides: list[Side], rest: Polynomial, facts: Facts) -> tuple[list[Side], list[Side], Polynomial]:

@@ -15,8 +15,8 @@ from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.dialects.dimensions import shape_of_value
 from tlx_xdsl.dialects.tlx import ReplicaIdOp
 
-from ..rewriting import constant, insert_before, retype, update_signature
-from .row_cuts import Cuts
+from ...rewriting import constant, insert_before, retype, update_signature
+from .cuts import Cuts
 from .whole_accesses import whole_stores
 
 BLOCK_ACCESSES = (tt.DescriptorLoadOp, tt.DescriptorStoreOp, tt.DescriptorReduceOp)

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i32
 from xdsl.ir import Operation, Region, SSAValue
 
@@ -50,15 +51,16 @@ from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.shared import default_shared_layout
 
-from ..captures import isolate
-from ..rewriting import Pass, insert_before, ops_of
-from .products.numbers import number
-from .origins import origins_of
-from .outer_values import use_captured_values
-from .rings import SMEM
+from ...captures import isolate
+from ...rewriting import Pass, insert_before, ops_of
+from ..origins import origins_of
+from ..outer_values import use_captured_values
+from ..products.numbers import number
+from ..rings import SMEM
+from ..tasks import NOTE
+from ..tasks_of import TILES, copies_of
+from .dead_rings import overlay_rings
 from .store_order import may_overlap, may_overlap_over_turns
-from .tasks import NOTE
-from .tasks_of import copies_of
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,12 @@ class StageStoresPass(Pass):
         """Handle all tasks of the module."""
         for function in ops_of(op, tt.FuncOp):
             for tasks in ops_of(function, ttg.WarpSpecializeOp):
-                _stage(function, tasks)
+                _stage(function, tasks, alias=self.alias)
+            for loop in ops_of(function, scf.ForOp):
+                loop.attributes.pop(TILES, None)
 
 
-def _stage(function: tt.FuncOp, tasks: ttg.WarpSpecializeOp) -> None:
+def _stage(function: tt.FuncOp, tasks: ttg.WarpSpecializeOp, *, alias: bool) -> None:
     use_captured_values(tasks)
     regions = [(tasks.default_region, 1)]
     regions += [(region, copies_of(tasks, i)) for i, region in enumerate(tasks.partitions.partition_regions)]
@@ -85,7 +89,7 @@ def _stage(function: tt.FuncOp, tasks: ttg.WarpSpecializeOp) -> None:
         for region, copies in regions:
             stores = [op for op in region.walk() if isinstance(op, tt.DescriptorStoreOp)]
             stores = [op for op in stores if not _is_accessed_otherwise(op, stores, function)]
-            _stage_in(tasks, region, copies, stores)
+            _stage_in(tasks, region, copies, stores, alias=alias)
     tasks.partitions.operands = isolate(tasks.partitions.partition_regions)
 
 
@@ -107,14 +111,20 @@ def _is_accessed_otherwise(
     return origins is None or any(other is None or other & origins for other in others)
 
 
-def _stage_in(tasks: ttg.WarpSpecializeOp, task: Region, copies: int, stores: Sequence[tt.DescriptorStoreOp]) -> None:
+def _stage_in(
+    tasks: ttg.WarpSpecializeOp, task: Region, copies: int, stores: Sequence[tt.DescriptorStoreOp], *, alias: bool
+) -> None:
     """Stage stores of one task."""
     waits = {store: _wait_before(store, stores, task) for store in stores}
+    descriptors = {store.desc: store for store in reversed(stores)}
+    arrays = [_buffers(tasks, store, copies) for store in descriptors.values()]
+    if alias and task is not tasks.default_region:
+        arrays = overlay_rings(tasks, stores, arrays)
+    by_descriptor = dict(zip(descriptors, arrays, strict=True))
     for store in stores:
-        buffers = _buffers(tasks, store, copies)
         if (wait := waits[store]) is not None:
             insert_before(store, wait)
-        _store_through(buffers, _copy(task, copies, store), store)
+        _store_through(by_descriptor[store.desc], _copy(task, copies, store), store)
     if stores and (end := task.blocks[-1].last_op) is not None:
         insert_before(end, _wait(read_only=True), located_at=stores[-1])
     for store in stores:
@@ -125,17 +135,17 @@ def _stage_in(tasks: ttg.WarpSpecializeOp, task: Region, copies: int, stores: Se
 def _wait_before(
     store: tt.DescriptorStoreOp, stores: Sequence[tt.DescriptorStoreOp], task: Region
 ) -> ttng.AsyncTMAStoreWaitOp | None:
-    """Make the wait for earlier stores that `store` needs: none where they write elsewhere, from other buffers."""
+    """Make the wait for earlier stores that `store` needs: none where they write elsewhere, and from other buffers."""
     before = stores[: stores.index(store)]
     if any(may_overlap(other, store) for other in before):
         return _wait(read_only=False)
     loop = enclosing(store.parent_op(), *LOOPS)
     beside = [other for other in stores if other.parent is store.parent]
-    if loop is None or not task.is_ancestor(loop) or beside[0] is not store:
-        # Its buffer was not used before, or the first store of this block has waited for the turn before.
-        return None
-    is_apart = beside == list(stores) and not any(may_overlap_over_turns(each, beside, task) for each in beside)
-    return _wait(read_only=is_apart)
+    if loop is not None and task.is_ancestor(loop) and beside[0] is store:
+        # It waits for the turn before; those after it in this block need not.
+        is_apart = beside == list(stores) and not any(may_overlap_over_turns(each, beside, task) for each in beside)
+        return _wait(read_only=is_apart)
+    return _wait(read_only=True) if any(other.desc is store.desc for other in before) else None
 
 
 def _wait(*, read_only: bool) -> ttng.AsyncTMAStoreWaitOp:
@@ -144,7 +154,7 @@ def _wait(*, read_only: bool) -> ttng.AsyncTMAStoreWaitOp:
 
 
 def _buffers(tasks: ttg.WarpSpecializeOp, store: tt.DescriptorStoreOp, copies: int) -> SSAValue:
-    """Allocate the staging buffers of a store, one for each copy of the task."""
+    """Allocate the staging buffers of the stores through one descriptor, one for each copy of the task."""
     block = descriptor_type(store.desc.type)
     layout = layout_attr(default_shared_layout(block.shape, block.element_bits))
     type_ = MemDescType.get((copies, *block.shape), scalar_type(store.src.type), layout, SMEM)

@@ -1,0 +1,28 @@
+"""docs/warp-specialize.md: its kernels are those that the compiler writes, and its tables list what there is."""
+
+import re
+from dataclasses import fields
+from typing import get_args
+
+from benchmarks.compile import specialised
+from tlx_xdsl.runtime.specialize.settings import By
+from tlx_xdsl.transforms.warp_specialize.specialize import Decisions
+
+TEXT = specialised.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_kernels_are_as_the_compiler_writes_them():
+    assert specialised.updated(TEXT) == TEXT, "run python -m benchmarks.compile.specialised"
+
+
+def test_a_page_without_a_kernel_is_no_page():
+    assert all(
+        TEXT.count(f"<!-- {kind} {name} -->") == 1 for name in specialised.SHOWN for kind in ("plain", "specialised")
+    )
+
+
+def test_all_decisions_and_choosers_are_listed():
+    rows = re.findall(r"^\| `(\w+)` \|", TEXT, re.MULTILINE)
+    assert rows == sorted(rows, key=rows.index)
+    assert set(rows) == {each.name for each in fields(Decisions)}
+    assert set(re.findall(r'"(\w+)"`? \|', TEXT)) == set(get_args(By))

@@ -1,0 +1,200 @@
+"""The search with stand-ins for passes, proofs and the clock: what is chosen, what is left out, what is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+import tlx_xdsl
+from tests.unit.runtime.specialize.plain_kernels import add_one
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
+from tlx_xdsl.runtime.specialize import search
+from tlx_xdsl.runtime.specialize.decision import Alternative
+from tlx_xdsl.runtime.specialize.equality import Comparison
+from tlx_xdsl.runtime.specialize.search import Wanted, decisions_of, searched
+from tlx_xdsl.runtime.specialize.settings import Settings
+from tlx_xdsl.runtime.specialize.specialized import Specialized
+from tlx_xdsl.runtime.specialize.verdict import Verdict
+
+pytestmark = pytest.mark.quick
+
+PROVED = Verdict("proved")
+
+
+@dataclass
+class World:
+    """What the parts of a search say, by the decisions that a candidate was made with."""
+
+    plain: float | str = 10.0
+    times: object = staticmethod(lambda decisions: 8.0)
+    verdicts: object = staticmethod(lambda decisions: PROVED)
+    comparisons: object = staticmethod(lambda decisions: Comparison())
+    misfits: object = staticmethod(lambda decisions: "")
+    refusals: object = staticmethod(lambda decisions: None)
+    predicted: int = 0
+
+
+@pytest.fixture
+def world(monkeypatch):
+    found = World()
+    made = {}
+
+    def specialised(kernel, signature, constexprs, decisions, target, num_warps):
+        refused = found.refusals(decisions)
+        text = str(decisions)
+        made[text] = decisions
+        return Specialized(kernel, kernel if refused else tlx_xdsl.Kernel(add_one.fn), text, refused=refused)
+
+    def milliseconds(specialized, grid, given, chip):
+        found.predicted += 1
+        return found.times(made[specialized.source])
+
+    def proof(kernel, specialization):
+        return found.verdicts(made[list(made)[-1]])
+
+    small = type("Small", (), {"copied": lambda self: {}})()
+    monkeypatch.setattr(search, "warp_specialized", specialised)
+    monkeypatch.setattr(search, "proof_of", proof)
+    monkeypatch.setattr(search, "misfit", lambda specialized: found.misfits(made[specialized.source]))
+    monkeypatch.setattr(search, "is_known", lambda target: True)
+    monkeypatch.setattr(search, "specialised_milliseconds", milliseconds)
+    monkeypatch.setattr(search, "plain_milliseconds", lambda *args: found.plain)
+    monkeypatch.setattr(search, "small_launches", lambda grid, named: iter([small]))
+    monkeypatch.setattr(search, "plain_results", lambda specialized, launch: {})
+    monkeypatch.setattr(search, "compared", lambda made_, *rest: found.comparisons(made[made_.source]))
+    return found
+
+
+WANTED = Wanted(add_one, {}, {}, grid=1)
+
+
+def test_the_faster_one_is_taken(world):
+    found = searched(WANTED, Settings())
+    assert found
+    assert found.milliseconds == 8.0
+    assert found.decisions[0].alternatives == (Alternative("plain", 10.0),)
+    assert "the clock expects 8 ms" in str(found)
+    world.plain = 7.0
+    found = searched(WANTED, Settings())
+    assert not found
+    assert found.kernel is add_one
+    assert "the clock expects 7 ms of it, and 8 ms when it is specialised" in str(found)
+
+
+def test_a_tie_is_specialised(world):
+    world.plain = 7.9
+    assert searched(WANTED, Settings())
+    world.plain = "no prediction"
+    found = searched(WANTED, Settings())
+    assert found.decisions[0].alternatives == (Alternative("plain", None, "no prediction"),)
+
+
+def test_rules_ask_no_clock(world):
+    world.plain = 1.0
+    assert searched(WANTED, Settings(by="rules"))
+    assert searched(replace(WANTED, grid=None), Settings())
+    assert not world.predicted
+
+
+def test_nothing_is_taken_that_is_neither_proved_nor_explored(world):
+    for answer in ("refuted", "unknown"):
+        world.verdicts = lambda decisions, answer=answer: Verdict(answer, ("a reason",))
+        for by in ("rules", "clock", "search"):
+            found = searched(replace(WANTED, grid=None), Settings(by=by))
+            assert not found
+            assert "a reason" in str(found)
+
+
+def test_a_refusal_is_the_reason(world):
+    reason = CompilationError("not warp-specialised: there is no loop")
+    world.refusals = lambda decisions: reason
+    found = searched(WANTED, Settings(by="search"))
+    assert found.refused is reason
+
+
+def test_two_groups_that_are_refused_are_tried_as_one(world):
+    world.refusals = lambda decisions: None if decisions.groups == 1 else CompilationError("rows")
+    assert "groups=1" in searched(WANTED, Settings(by="rules")).source
+    assert not searched(WANTED, Settings(by="rules", decisions={"groups": 2}))
+
+
+def test_buffers_are_as_many_as_fit(world):
+    world.misfits = lambda decisions: "" if decisions.depth == 3 else "shared memory"
+    assert "depth=3" in searched(WANTED, Settings(by="rules")).source
+    found = searched(WANTED, Settings(by="rules", decisions={"depth": 5}))
+    assert not found
+    assert "shared memory" in str(found)
+
+
+def test_the_search_keeps_the_best_and_names_the_others(world):
+    def times(decisions):
+        if decisions.depth == 6:
+            return "too much shared memory"
+        return 8.0 - (decisions.depth == 4) - 0.5 * (decisions.groups == 1) + 2 * (decisions.persistent is True)
+
+    world.times = times
+    found = searched(WANTED, Settings(by="search"))
+    assert found.milliseconds == 6.5
+    by_name = {each.name: each for each in found.decisions}
+    assert (by_name["groups"].value, by_name["depth"].value) == (1, 4)
+    assert Alternative(6, None, "too much shared memory") in by_name["depth"].alternatives
+    assert Alternative(3, 7.5) in by_name["depth"].alternatives
+    assert Alternative(True, 9.5) in by_name["persistent"].alternatives
+    assert world.predicted <= search.MOST_PREDICTED + 1
+    again = searched(WANTED, Settings(by="search"))
+    assert again.decisions == found.decisions
+
+
+def test_given_decisions_are_not_looked_for(world):
+    found = searched(WANTED, Settings(by="search", decisions={"depth": 2}))
+    assert "depth=2" in found.source
+    assert "depth" not in [each.name for each in found.decisions]
+    with pytest.raises(InputTypeError, match=r"deep.*the decisions are .*depth"):
+        searched(WANTED, Settings(decisions={"deep": 2}))
+
+
+def test_what_computes_something_else_is_left_out(world):
+    world.times = lambda decisions: 5.0 if decisions.depth == 4 else 8.0
+    world.comparisons = lambda decisions: Comparison("c[0] is 1") if decisions.depth == 4 else Comparison()
+    found = searched(WANTED, Settings(by="search"))
+    assert found
+    assert found.milliseconds == 8.0
+    world.comparisons = lambda decisions: Comparison("c[0] is 1")
+    found = searched(WANTED, Settings())
+    assert not found
+    assert "computes something else: c[0] is 1" in str(found)
+    assert not searched(WANTED, Settings(by="rules"))
+
+
+def test_measurements_have_the_last_word(world):
+    world.times = lambda decisions: 8.0 if str(decisions) == str(decisions_of({})) else 8.1 + (decisions.depth != 2)
+    measured = []
+
+    def measure(candidate):
+        measured.append(candidate)
+        if not candidate:
+            return 9.0
+        return 3.0 if "depth=2" in candidate.source else 5.0
+
+    found = searched(WANTED, Settings(by="measure"), measure)
+    assert "depth=2" in found.source
+    assert len(measured) == search.MOST_MEASURED + 1
+    assert Alternative("plain", 9.0) in found.decisions[0].alternatives
+    found = searched(WANTED, Settings(by="measure"), lambda candidate: 5.0 if candidate else 4.0)
+    assert not found
+    assert "4 ms as measured" in str(found)
+
+
+@pytest.mark.parametrize("given", [True, "search", {"by": "measure", "depth": 4, "check": True}])
+def test_settings(given):
+    assert Settings.of(given) is not None
+    assert Settings.of(None) is Settings.of(False) is None
+    assert Settings.of({"depth": 4, "seconds": 5.0}) == Settings(seconds=5.0, decisions={"depth": 4})
+
+
+def test_settings_that_there_are_not():
+    with pytest.raises(InputError, match="expected one of 'rules', 'clock', 'search', 'measure', found 'clok'"):
+        Settings.of("clok")
+    with pytest.raises(InputTypeError, match="found int"):
+        Settings.of(3)
