@@ -22,7 +22,7 @@ from tlx_xdsl.dialects.ttg import memdesc_type
 from ...rewriting import constant_integer, insert_before
 from .numbers import number
 from .products_in_flight import in_block, products_between
-from .ring_links import RingLinks
+from .ring_links import HELD_OVER, RingLinks
 from .trip_counts import is_known_to_run
 from .turn_counts import Turns, turns_of
 
@@ -45,6 +45,9 @@ def _move(arrival: ttng.ArriveBarrierOp, reads: Reads, rings: RingLinks) -> None
     for load, products in reads.items():
         # An arrival that belongs to no known ring may give back all that was read before.
         if ring is not None and rings.ring_of(load.src) not in (ring, None):
+            continue
+        # Such a slot is given back in the next turn, and its products end in this one.
+        if HELD_OVER in load.attributes and load.parent is block:
             continue
         if _lies_in(load, block) and order[in_block(load, block)] < order[arrival]:
             readers += products
