@@ -281,7 +281,7 @@ def turn_number(code: Code, position: SSAValue, lower: SSAValue, step: SSAValue)
 
 
 def turn_count(code: Code, lower: SSAValue, upper: SSAValue, step: SSAValue) -> SSAValue:
-    """The number of all turns of a loop: of what is not negative, so that divisions by the slots of a ring are whole."""
+    """The number of all turns of a loop; no part of it is negative, so that slots are remainders of it."""
     nothing = code.value(constant(0, upper.type))
     distance = code.value(arith.MaxSIOp(_distance(code, upper, lower), nothing))
     known = constant_integer(step)
