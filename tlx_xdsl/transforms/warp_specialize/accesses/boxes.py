@@ -174,7 +174,7 @@ def _with_end(side: Side, root: SSAValue, sides: list[Side], facts: Facts) -> Si
     last = sum(((extent - 1) * other.stride for extent, other in zip(extents, others, strict=True)), ONE)
     if (text := facts.factor_text(last)) is None:
         raise NoBoxError(f"the extent {last} of its tensor does not follow from the arguments")
-    return replace(side, extent_text=f"(elements['{name}'] - {text}) // {stride} + 1")
+    return replace(side, extent_text=f"(elements({name}) - {text}) // {stride} + 1")
 
 
 class _Conditions:
