@@ -42,7 +42,7 @@ def elements(array):
 
 @dataclass(frozen=True)
 class PlainKernel:
-    """What the written file says of the kernel that was specialised."""
+    """Facts about the kernel that was specialised, which the written file repeats."""
 
     parameters: Sequence[str] = ()
     """Its parameters, in order."""
