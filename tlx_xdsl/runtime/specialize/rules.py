@@ -8,7 +8,9 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
+from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.targets import Feature
 
 DEPTHS = (None, 4, 3, 2)
 """Slots of a ring that are tried where no depth is given: as many as the pass finds room for, and fewer where other
@@ -23,7 +25,10 @@ def by_rule(decisions: Any, module: ModuleOp) -> Any:
     if decisions.groups is not None:
         return decisions
     rows = list(_rows(module))
-    splits = bool(rows) and all(not each % 2 and LEAST_ROWS <= each // 2 <= MOST_ROWS for each in rows)
+    target = module_target(module)
+    # An accumulator in tensor memory of 64 rows leaves half of its lanes idle.
+    least = MOST_ROWS if target is not None and target.has(Feature.TENSOR_MEMORY) else LEAST_ROWS
+    splits = bool(rows) and all(not each % 2 and least <= each // 2 <= MOST_ROWS for each in rows)
     return replace(decisions, groups=2 if splits else 1)
 
 

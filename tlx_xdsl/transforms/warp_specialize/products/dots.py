@@ -2,7 +2,7 @@
 
 A product of blocks that were loaded from buffers reads these where they lie, and is issued without waiting for its
 end. The wait comes where something else than another product needs the result (`products_in_flight.py`), and the
-arrival that gives a slot of a ring back moves behind the wait that ends the last read of it (`releases.py`).
+arrival that gives a slot of a ring back moves after the wait that ends the last read of it (`releases.py`).
 
 Before:
 ```mlir

@@ -32,7 +32,7 @@ def rotate(loop: scf.ForOp, stages: Stages) -> scf.ForOp:
 
 @dataclass
 class _End:
-    """Where operations are inserted: before one of a block, or at the end of a block."""
+    """A place of new operations: before one of a block, or at the end of a block."""
 
     point: InsertPoint
     holder: Operation

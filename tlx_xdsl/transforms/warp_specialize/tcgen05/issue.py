@@ -62,9 +62,14 @@ from ..tasks import NOTE, REPLICAS
 from ..tasks_of import copies_of
 from .accumulators import lies_in
 from .memory import barriers_before, capture
+from .operands import WARP_GROUP
 
 REGISTERS = 48
-"""Registers of a thread of the task that issues products: it has a few numbers."""
+"""Registers of a thread of the tasks that issue products and loads: they have a few numbers."""
+REGISTERS_OF_LANES = 65536 // 32
+"""Registers of all warps together, for one lane (CUDA C++ Programming Guide, "Technical Specifications")."""
+MOST_REGISTERS = 232
+"""What a thread is given at most: the compiler keeps some back of 255."""
 
 
 class IssueProductsPass(Pass):
@@ -169,14 +174,27 @@ def _split(tasks: ttg.WarpSpecializeOp, index: int, sums: Sequence[_Sum]) -> Non
     region.add_block(block)
     old.erase(safe_erase=False)
     tasks.partitions.add_region(issuing)
-    warps = [*tasks.num_warps, 1]
-    tasks.partition_num_warps = DenseArrayBase.from_list(i32, warps)
-    if tasks.requested_registers is not None:
-        given = [int(each) for each in tasks.requested_registers.get_values()]
-        tasks.requested_registers = DenseArrayBase.from_list(i32, [*given, REGISTERS])
+    tasks.partition_num_warps = DenseArrayBase.from_list(i32, [*tasks.num_warps, 1])
     replicas = tasks.attributes.get(REPLICAS)
     if isinstance(replicas, DenseArrayBase):
         tasks.attributes[REPLICAS] = DenseArrayBase.from_list(i32, [*map(int, replicas.get_values()), copies])
+    _give_registers(tasks)
+
+
+def _give_registers(tasks: ttg.WarpSpecializeOp) -> None:
+    """State registers for each task: those that a producer and the issuing task don't need are the consumers'."""
+    warps = tasks.num_warps
+    counts = [count * copies_of(tasks, index) for index, count in enumerate(warps)]
+    if tasks.requested_registers is not None:
+        given = [int(each) for each in tasks.requested_registers.get_values()]
+        tasks.requested_registers = DenseArrayBase.from_list(i32, [*given, REGISTERS])
+        return
+    consuming = sum(counts[:-1])
+    few = -(-counts[-1] // WARP_GROUP) * WARP_GROUP + WARP_GROUP
+    all_warps = consuming + few
+    launched = REGISTERS_OF_LANES // all_warps // 8 * 8 * all_warps
+    each = min((launched - few * REGISTERS) // consuming // 8 * 8, MOST_REGISTERS)
+    tasks.requested_registers = DenseArrayBase.from_list(i32, [each] * (len(warps) - 1) + [REGISTERS])
 
 
 def _say_when_loaded(tasks: ttg.WarpSpecializeOp, index: int, sums: Sequence[_Sum]) -> None:

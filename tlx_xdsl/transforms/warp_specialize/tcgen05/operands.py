@@ -22,6 +22,9 @@ TRANSPOSABLE = (8, 16)
 MAX_COLUMNS = 256
 """Most columns of one block of an accumulator."""
 
+WARP_GROUP = 4
+"""Warps that can load all lanes of tensor memory (PTX ISA, "tcgen05.ld", access restrictions)."""
+
 
 def why_no_tcgen05(dot: tt.DotOp) -> str | None:
     """Return the reason why no tcgen05.mma does this product, or None where one does."""

@@ -55,16 +55,21 @@ from ..tasks import NOTE, RESERVED_BYTES
 from ..tasks_of import copies_of
 from .accumulators import Accumulator, Accumulators
 from .memory import barriers_before, before_tasks, capture
-from .operands import Operands, accumulator_type, fits_tensor_memory, operand_type, operands_of, why_no_tcgen05
+from .operands import (
+    WARP_GROUP,
+    Operands,
+    accumulator_type,
+    fits_tensor_memory,
+    operand_type,
+    operands_of,
+    why_no_tcgen05,
+)
 from .releases import Releases
 from .sharing import shared, span_of, span_of_operand
 from .writer import Place, Plan, Writer
 
 _Key = tuple[tt.DotOp, str]
 """A product, and which of its operands."""
-
-WARP_GROUP = 4
-"""Warps that can load all lanes of tensor memory (PTX ISA, "tcgen05.ld", access restrictions)."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects import tt
 
@@ -36,9 +36,9 @@ def span_of_operand(dot: tt.DotOp, accumulators: Accumulators) -> Span | None:
     return None if found is None else (accumulators.position(dot), found[1])
 
 
-def shared(wanted: Sequence[tuple[KeyT, TensorType, Span | None]]) -> list[list[KeyT]]:
+def shared(wanted: Sequence[tuple[KeyT, Attribute, Span | None]]) -> list[list[KeyT]]:
     """Deal what is to be in memory to buffers: those of one type whose spans do not meet have one."""
-    buffers: list[tuple[list[KeyT], TensorType, list[Span]]] = []
+    buffers: list[tuple[list[KeyT], Attribute, list[Span]]] = []
     for key, type_, span in sorted(wanted, key=lambda each: each[2] or (-1, -1)):
         if span is not None:
             for keys, other, spans in buffers:
