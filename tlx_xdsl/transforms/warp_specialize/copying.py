@@ -150,12 +150,26 @@ class Copier:
                 found.setdefault(self.counted[self.points[inner][0]], set()).add(inner.parent)
         return found
 
+    def _is_counted_on(self, op: scf.ForOp, key: CountKey) -> bool:
+        """True if what the count is after a loop matters: in the next turn of one around, or for code behind it.
+
+        Such a count is carried: then nothing has to be known of how the turns follow from the bounds.
+        """
+        if isinstance(op.parent_op(), scf.ForOp | scf.IfOp | scf.WhileOp):
+            return True
+        following = op.next_op
+        while following is not None:
+            if any(inner in self.points and self.counted[self.points[inner][0]] == key for inner in following.walk()):
+                return True
+            following = following.next_op
+        return False
+
     def _for(
         self, op: scf.ForOp, code: Code, values: dict[SSAValue, SSAValue], counts: dict[CountKey, SSAValue]
     ) -> None:
         body = op.body.block
         passed = self._passed(op)
-        by_turn = [key for key, blocks in passed.items() if blocks == {body}]
+        by_turn = [key for key, blocks in passed.items() if blocks == {body} and not self._is_counted_on(op, key)]
         carried_counts = [key for key in passed if key not in by_turn]
         numbers = sorted(self.slice_.carried.get(op, ()))
         lower, upper, step = (values.get(value, value) for value in (op.lb, op.ub, op.step))
