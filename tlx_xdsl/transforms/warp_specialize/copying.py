@@ -151,12 +151,14 @@ class Copier:
         return found
 
     def _is_counted_on(self, op: scf.ForOp, key: CountKey) -> bool:
-        """True if what the count is after a loop matters: in the next turn of one around, or for code behind it.
+        """True if what the count is after a loop matters, and follows from the loop's bounds by a division only.
 
         Such a count is carried: then nothing has to be known of how the turns follow from the bounds.
         """
-        if isinstance(op.parent_op(), scf.ForOp | scf.IfOp | scf.WhileOp):
-            return True
+        around = op.parent_op()
+        if isinstance(around, scf.ForOp):
+            counts_up = constant_integer(op.lb) == 0 and constant_integer(op.step) == 1
+            return not counts_up and constant_integer(around.step) is not None
         following = op.next_op
         while following is not None:
             if any(inner in self.points and self.counted[self.points[inner][0]] == key for inner in following.walk()):
