@@ -45,7 +45,7 @@ KINDS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel for the types and constants of a launch; `label` tells the candidates of a launch apart."""
+    """A kernel for the types and constants of a launch; `label` is its name among those of a launch."""
 
     label: str
     who: str

@@ -1,8 +1,8 @@
 """Binaries of candidates on disk: compiled where there is no GPU, launched where there is one.
 
 A file has what a launch needs (cubin, argument types, facts of the launch, what the host computes) and no more, packed.
-Its name is a hash of the candidate: types, constants, decisions, and the Triton that compiled it. Binaries of ours note
-the package that made them, which `stale` compares with the one here.
+Its name is a hash of the candidate: types, constants, decisions. Binaries of ours note the package that made them,
+which `speed.py` compares with the one that is there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import lzma
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from tests.gallery.plain.family import Family, Problem
 from tlx_xdsl.runtime.driver.host_values import typed
 
 TARGET = "sm_90a"
+ASSEMBLER: dict[str, str | None] = {"ptxas": None}
+"""The assembler of what is ours and by hand: as `tlx_xdsl` takes it, None for the newest that there is."""
 LAUNCH_FACTS = ("num_warps", "shared", "tensordesc_meta", "global_scratch_size", "profile_scratch_size", "cluster")
 
 
@@ -133,6 +135,7 @@ def _binary(source: Any, wanted: Any, *, num_stages: int = 3, folder: Path | Non
     from tlx_xdsl.backend import compile_ttgir, installed_triton_version
     from tlx_xdsl.runtime.driver.compilation import compile_text
 
+    wanted = replace(wanted, ptxas=ASSEMBLER["ptxas"])
     text = compile_text(source, wanted, triton_version=installed_triton_version(), keep_ttir=False)
     options = wanted.backend_options(num_stages=num_stages)
     kept = None if folder is None else folder / "ttgir" / f"{_key(text.ttgir, options, installed_triton_version())}.xz"
@@ -145,6 +148,7 @@ def _binary(source: Any, wanted: Any, *, num_stages: int = 3, folder: Path | Non
         "cubin": made.cubin, "name": made.metadata.name, "facts": facts,
         "arguments": [(name, str(wanted.signature[name])) for name in names],
         "resources": asdict(made.resources), "warnings": [str(each) for each in made.warnings],
+        "assembler": made.assembler,
     }  # fmt: skip
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -195,7 +199,7 @@ def package_fingerprint() -> str:
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:16] + (f" {ASSEMBLER['ptxas']}" if ASSEMBLER["ptxas"] else "")
 
 
 # --- launching --------------------------------------------------------------------------------------------------------

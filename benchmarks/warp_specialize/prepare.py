@@ -9,6 +9,7 @@ archive, which `speed.py` and `right.py` take as `--prepared FILE`. Triton must 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import tarfile
 import time
@@ -99,6 +100,7 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of: {', '.join(PARTS)}")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--pack", type=Path, metavar="FILE")
+    parser.add_argument("--ptxas", help="the assembler of what is ours and by hand: a path, a release or 'stock'")
     parser.add_argument("--list", action="store_true", help="say how many there are, and compile nothing")
     args = parser.parse_args()
     names, parts = args.families.split(","), args.only.split(",")
@@ -106,10 +108,11 @@ def main() -> int:
         print(*(f"{count:5} {who}" for who, count in Counter(job.who for job in jobs(names, parts)).items()), sep="\n")
         return 0
     args.out.mkdir(parents=True, exist_ok=True)
+    compiled.ASSEMBLER["ptxas"] = args.ptxas
     began = time.monotonic()
     failed: list[tuple[str, str, str]] = []
     count = 0
-    with ProcessPoolExecutor(args.processes) as pool:
+    with ProcessPoolExecutor(args.processes, multiprocessing.get_context("fork")) as pool:
         shares = args.processes * 8 if args.processes > 1 else 1
         waiting = [pool.submit(_listed, names, parts, at, shares, args.out) for at in range(shares)]
         for each in as_completed(waiting):

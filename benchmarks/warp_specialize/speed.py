@@ -70,6 +70,7 @@ class Gpu:
         self.arrays = TorchArrays()
         self.machine = run.machine()
         self.programs = torch.cuda.get_device_properties(0).multi_processor_count
+        self.package, self.others = compiled.package_fingerprint(), set[str]()
         self.flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
         self._expected: Any = None
 
@@ -127,6 +128,9 @@ class Gpu:
         if not path.exists():
             return "not prepared"
         found = compiled.read(path)
+        if not found["package"].startswith(self.package) and job.who not in (STOCK, STOCK_WS):
+            self.others.add(found["package"])
+            self.machine["prepared by another package"] = sorted(self.others)
         return found.get("error", found)
 
     def wrong(self, problem: Problem, family: Family) -> str:
@@ -273,7 +277,7 @@ def run_family(family: Family, machine: Any, record: Record, only: str, most: in
             "operations": found["operations"], "screen": found["screen"], "errors": found["errors"],
             "best": {kind: each.label for kind, each in best.items()}, "cool": timed,
         }  # fmt: skip
-        record.write(cases={**record.data["cases"], name: case}, running=None)
+        record.write(cases={**record.data["cases"], name: case}, machine=machine.machine, running=None)
     record.write(finished=True, running=None)
 
 
@@ -332,6 +336,8 @@ def _tried(make: Callable[[], Any], machine: Any, family: Family, running: str) 
 def table(record: Mapping[str, Any]) -> str:
     """TFLOP/s of the best of each kind, ours as a part of the others, and what failed."""
     lines = [f"{record['family']} on {record.get('machine', {}).get('device', '?')}"]
+    if others := record.get("machine", {}).get("prepared by another package"):
+        lines.append(f"  NOT of this package: binaries are of {', '.join(others)}")
     over_stock: list[float] = []
     for name, case in record["cases"].items():
         ms = {kind: median(times) for kind, times in case["cool"]["times"].items()}
@@ -347,10 +353,10 @@ def table(record: Mapping[str, Any]) -> str:
         lines.append(f"      TFLOP/s: {rates}")
         lines.append("      " + "; ".join(f"{kind}: {label}" for kind, label in case["best"].items()))
         for kind, errors in case["errors"].items():
-            told: dict[str, int] = {}
+            whys: dict[str, int] = {}
             for why in errors.values():
-                told[why.splitlines()[0][:110]] = told.get(why.splitlines()[0][:110], 0) + 1
-            lines += [f"      {count} {kind}: {why}" for why, count in told.items()]
+                whys[why.splitlines()[0][:110]] = whys.get(why.splitlines()[0][:110], 0) + 1
+            lines += [f"      {count} {kind}: {why}" for why, count in whys.items()]
     if over_stock:
         mean = exp(sum(map(log, over_stock)) / len(over_stock))
         lines.append(f"  mean over stock {mean:.3f}, wanted {record.get('wanted', 1.0)}; worst {min(over_stock):.3f}")

@@ -2,6 +2,7 @@
 
     python -m tests.fuzz.plain_kernels 300 --seed 0 --jobs 2
     python -m tests.fuzz.plain_kernels --only 17                 shows one kernel and how it ends
+    python -m tests.fuzz.plain_kernels 300 --source              the specialised kernels as they are written in a file
     python -m tests.fuzz.plain_kernels 300 --plain               the plain kernels only, against nothing: that they run
 
 Prints how many were specialised, and the reasons for which others were refused. Decisions are drawn, too: groups, depth
@@ -23,7 +24,7 @@ from typing import Any
 
 from tests.fuzz.plain_programs import SIZES, Program, differs, program
 from tests.fuzz.pool import BAD, Ending, ending, endings
-from tests.gallery.plain.specialized import make
+from tests.gallery.plain.specialized import made_by_source, make
 from tlx_xdsl import CompilationError
 from tlx_xdsl.interpreter.faults import Deadlock
 from tlx_xdsl.text.diagnostics import collected_diagnostics
@@ -71,8 +72,8 @@ def types_of(made: Program) -> dict[str, Any]:
     return found
 
 
-def trial(number: int, *, only_plain: bool = False) -> Ending:
-    """Specialise the kernel of a number, and run both at all sizes."""
+def trial(number: int, *, only_plain: bool = False, by_source: bool = False) -> Ending:
+    """Specialise the kernel of a number, and run both at all sizes; `by_source`, the kernel of the written file."""
     written = program(number)
     chosen = decisions(number)
     with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +82,8 @@ def trial(number: int, *, only_plain: bool = False) -> Ending:
             return _plain(kernel, written)
         try:
             with collected_diagnostics():  # decisions that a pass can't follow, in remarks
-                made = make(kernel, written.problem(0, 0)[0], {}, written.num_warps, chosen, types_of(written))
+                first, types = written.problem(0, 0)[0], types_of(written)
+                made = (made_by_source if by_source else make)(kernel, first, {}, written.num_warps, chosen, types)
         except WarpSpecializeRefusal as refusal:
             return Ending("refused", refusal.message)
         ran = exact = 0
@@ -148,11 +150,12 @@ def main() -> int:
     parser.add_argument("--skip", type=int, default=0, help="begin so many numbers later")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--plain", action="store_true", help="run the plain kernels only")
+    parser.add_argument("--source", action="store_true", help="run the specialised kernels from their written files")
     parser.add_argument("--only", type=int, help="show one kernel and how it ends")
     args = parser.parse_args()
 
     def run(number: int) -> Ending:
-        return trial(number, only_plain=args.plain)
+        return trial(number, only_plain=args.plain, by_source=args.source)
 
     if args.only is not None:
         made = program(args.only)

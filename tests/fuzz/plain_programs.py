@@ -333,6 +333,12 @@ class Writer:
 
         return Axis("M", block_m, "rows", "row"), Axis("N", block_n, "columns", "column"), grid
 
+    def _shift(self, part: float) -> None:
+        """Let some loops begin at an argument's value, which may lie at their end or after it."""
+        self.is_shifted = self.chance(part)
+        if self.is_shifted:
+            self.parameters.append(("BEGIN", "size BEGIN"))
+
     def _loop(self, axis: Axis, *, indent: str = "", end: str = "") -> list[str]:
         """The line of a loop along an axis, and those that name its indices."""
         end = end or axis.size
@@ -351,9 +357,7 @@ class Writer:
         block_m, block_n, block_k = self._blocks()
         m, n, grid = self._tile(block_m, block_n)
         self.size("K")
-        self.is_shifted = self.chance(0.1)
-        if self.is_shifted:
-            self.parameters.append(("BEGIN", "size BEGIN"))
+        self._shift(0.1)
         k = Axis("K", block_k, "ks", "k", is_looped=True, lanes="depth")
         self.before.append(f"depth = tl.arange(0, {block_k})")
         self.before.append(f"acc = tl.zeros(({block_m}, {block_n}), tl.float32)")
@@ -465,6 +469,7 @@ class Writer:
         dim, width = self.rng.choice((32, 64, 64, 128)), self.rng.choice((32, 64, 64, 128))
         self.size("M")
         self.size("L")
+        self._shift(0.2)
         self.before += [
             f"row = tl.program_id(0) * {block_m}", f"rows = row + tl.arange(0, {block_m})",
             f"lanes = tl.arange(0, {block_n})", f"dims = tl.arange(0, {dim})", f"wide = tl.arange(0, {width})",
@@ -518,9 +523,10 @@ class Writer:
                 )
             )
             self.body.append("m_i = m_new")
-            self.after.append("out = acc / l_i[:, None]")
+            # Rows without a key have the sum 0.
+            self.after.append("out = acc / tl.where(l_i > 0, l_i, 1.0)[:, None]")
             if self.chance(0.3):
-                self.store("lse", "m_i + tl.log(l_i)", m, None, self.after)
+                self.store("lse", "m_i + tl.log(l_i + 1.0e-30)", m, None, self.after)
         else:
             self.body.append("acc = tl.dot(p.to(v.dtype), v, acc)")
             self.after.append("out = acc")
@@ -552,6 +558,7 @@ class Writer:
         )
         self.size("T")
         self.size("V")
+        self._shift(0.12)
         self.before += [
             f"value = tl.program_id(0) * {width}", f"values = value + tl.arange(0, {width})",
             f"dims = tl.arange(0, {dim})", f"lanes = tl.arange(0, {chunk})",
@@ -685,9 +692,10 @@ class Writer:
                 found[name] = self.rng.choice(
                     (block, block + 1, 2 * block - 1, self.rng.randint(1, most * block), block + 8)
                 )
+        walked = next(block for name, block in blocks.items() if name in "KLT")
+        found["BEGIN"] = walked * self.rng.choice((0, 1, 2, 9)) if at else walked
         if "K" in found:
             found["BLOCKS"] = -(-found["K"] // blocks["K"])
-            found["BEGIN"] = blocks["K"] * self.rng.choice((0, 1, 2, 9)) if at else blocks["K"]
         if "N" in found:
             found["TILES_N"] = -(-found["N"] // blocks["N"])
         return found

@@ -12,9 +12,9 @@ Importing this module changes nothing and imports neither Triton nor torch.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .installation import Installation, Mode
 
@@ -33,7 +33,9 @@ class _State:
     current: Installation | None = None
 
 
-def install(*, mode: Mode = "launch", target: str = "sm_90a") -> None:
+def install(
+    *, mode: Mode = "launch", target: str = "sm_90a", warp_specialize: bool | str | Mapping[str, Any] = False
+) -> None:
     """Let scripts find tlx, and `@triton.jit` hand kernels that use it to tlx_xdsl. Installing twice changes nothing.
 
     `mode` says what a launch does: `launch` runs on the GPU; `cpu` runs every kernel as machine code of the CPU, on
@@ -44,15 +46,18 @@ def install(*, mode: Mode = "launch", target: str = "sm_90a") -> None:
     All but `launch` need no GPU: Triton sees one of the kind `target`.
     Under `TRITON_INTERPRET=1` a `launch` interprets, too.
 
+    With `warp_specialize`, which takes what that of `tlx_xdsl.jit` does, launches of plain kernels that multiply blocks
+    in a loop are those of warp-specialised kernels where that is right and faster (docs/warp-specialize.md).
+
     Raises ModuleNotFoundError without Triton, ValueError for an unknown mode or target, and RuntimeError where
     another mode or target is installed already.
     """
-    wanted = Installation(mode, target)
+    wanted = Installation(mode, target, warp_specialize or None)
     current = _State.current
     if current is None:
         wanted.begin()
         _State.current = wanted
-    elif (mode, target) != (current.mode, current.target):
+    elif (mode, target, wanted.warp_specialize) != (current.mode, current.target, current.warp_specialize):
         raise RuntimeError(
             f"tlx_xdsl.compat is installed with mode='{current.mode}', target='{current.target}': uninstall it first"
         )
@@ -78,10 +83,12 @@ def is_installed() -> bool:
 
 
 @contextmanager
-def installed(*, mode: Mode = "launch", target: str = "sm_90a") -> Generator[None]:
+def installed(
+    *, mode: Mode = "launch", target: str = "sm_90a", warp_specialize: bool | str | Mapping[str, Any] = False
+) -> Generator[None]:
     """`install` for the body of a `with` statement. What is installed already stays so at its end."""
     before = is_installed()
-    install(mode=mode, target=target)
+    install(mode=mode, target=target, warp_specialize=warp_specialize)
     try:
         yield
     finally:

@@ -18,8 +18,12 @@ _deciding = threading.Lock()
 """Held while a kernel may become ours: threads may launch it for the first time together."""
 
 
-def drop_in(stock_jit: Decorator, our_jit: Decorator) -> Decorator:
+def drop_in(
+    stock_jit: Decorator, our_jit: Decorator, takes_more: Callable[[Callable[..., Any]], bool] = lambda fn: False
+) -> Decorator:
     """A decorator with the arguments of `triton.jit` that hands each function to the compiler that it needs.
+
+    `takes_more` says of a plain kernel, at its first launch, whether it is to be ours, too.
 
     A function that names something of tlx is ours at once. Of any other it is not known yet, because what it calls may
     be defined below it: it is stock Triton's own object until its first launch, which looks once more.
@@ -33,7 +37,7 @@ def drop_in(stock_jit: Decorator, our_jit: Decorator) -> Decorator:
         if uses_tlx(fn):
             return our_jit(fn, **options)
         kernel = stock_jit(fn, **options)
-        kernel.__dict__["run"] = _FirstLaunch(kernel, our_jit, options)
+        kernel.__dict__["run"] = _FirstLaunch(kernel, our_jit, options, takes_more)
         return kernel
 
     jit.__doc__ = stock_jit.__doc__
@@ -43,8 +47,11 @@ def drop_in(stock_jit: Decorator, our_jit: Decorator) -> Decorator:
 class _FirstLaunch:
     """Stands in the place of the method `run` of a stock kernel until it is known whose the kernel is."""
 
-    def __init__(self, kernel: Any, our_jit: Decorator, options: dict[str, Any]):
+    def __init__(
+        self, kernel: Any, our_jit: Decorator, options: dict[str, Any], takes_more: Callable[[Any], bool]
+    ):  # fmt: skip
         self._kernel = kernel
+        self._takes_more = takes_more
         self._our_jit = our_jit
         self._options = options
         self._is_first = True
@@ -71,7 +78,7 @@ class _FirstLaunch:
         given = [value for value in (*args, *kwargs.values()) if is_jitted(value)]
         # Stock Triton refuses the options of Meta's: a cluster is one, whatever the kernel does with it.
         asks = not META_OPTIONS.isdisjoint(kwargs)
-        if asks or any(map(value_uses_tlx, given)) or (self._is_first and uses_tlx(kernel.fn)):
+        if asks or any(map(value_uses_tlx, given)) or (self._is_first and self._is_ours()):
             become_ours(kernel, self._our_jit, self._options)
         elif self._is_first and not takes_functions(kernel.fn):
             del kernel.__dict__["run"]
@@ -80,6 +87,10 @@ class _FirstLaunch:
             self._is_first = False
             return True
         return False
+
+
+    def _is_ours(self) -> bool:
+        return uses_tlx(self._kernel.fn) or self._takes_more(self._kernel.fn)
 
 
 def settle(kernel: Any) -> None:
@@ -98,7 +109,8 @@ def become_ours(kernel: Any, our_jit: Decorator, options: dict[str, Any]) -> Non
     # Other threads may launch it at any point: what stands in the place of `run`, and has them wait, goes last.
     old = kernel.__dict__.keys() - made.__dict__.keys() - {"run"}
     kernel.__class__ = _becoming(ours, stock)
-    kernel.__init__(made.fn, **options)
+    settings = getattr(made, "settings", None)
+    kernel.__init__(made.fn, **options, **({} if settings is None else {"settings": settings}))
     kernel.pre_run_hooks = hooks
     for name in old:
         del kernel.__dict__[name]

@@ -26,12 +26,13 @@ class Installation:
     Raises ValueError for an unknown mode or target.
     """
 
-    def __init__(self, mode: Mode | Literal["read"], target: str):
+    def __init__(self, mode: Mode | Literal["read"], target: str, warp_specialize: Any = None):
         if mode not in (*get_args(Mode), "read"):
             raise InputError(f"unknown mode '{mode}', expected one of {', '.join(get_args(Mode))}")
         target_named(target)
         self.mode = mode
         self.target = target
+        self.warp_specialize = warp_specialize
         self._finder = Finder(self._change_triton)
         self._replaced: list[tuple[Any, str, Any]] = []
         self._theirs: dict[str, ModuleType] = {}
@@ -94,7 +95,7 @@ class Installation:
         self._changed = True
         from .replacements import replacements
 
-        self._replace(replacements(self.mode, self.target))
+        self._replace(replacements(self.mode, self.target, self.warp_specialize))
 
     def _replace(self, replacements: Iterable[tuple[Any, str, Any]]) -> None:
         for owner, name, value in replacements:

@@ -30,6 +30,7 @@ from tlx_xdsl.runtime.simulate.options import FRONTEND, PTX
 from .cuda_as_cpu import replacements_of_torch
 from .decorator import drop_in, settle
 from .fork_text import fork_spelling
+from .usage import multiplies_in_a_loop
 from .without_gpu import CompiledKernel, CompiledStockKernel, Launched, NoGpu, interpreted, once
 
 
@@ -66,10 +67,10 @@ def lenient_autotune(stock_autotune: Callable[..., Any]) -> Callable[..., Any]:
     return autotune
 
 
-def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
+def replacements(mode: str, target: str, warp_specialize: Any = None) -> Iterator[tuple[Any, str, Any]]:
     """Each name that is replaced: what has it, the name, and what it stands for from now on.
 
-    `mode` is one of `installation.Mode`, or `read`. Scripts reach `jit` and `Config` by several ways, Triton itself by
+    With `warp_specialize` launches of plain kernels with products are specialised as `jit` has it. `mode` is one of `installation.Mode`, or `read`. Scripts reach `jit` and `Config` by several ways, Triton itself by
     others.
     """
     # `triton.runtime.jit` is a module, and both hold a `jit`.
@@ -94,7 +95,8 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     elif mode == "compile":
         jit = drop_in(CompiledStockKernel, CompiledKernel)
     else:
-        jit = drop_in(stock.jit, our_jit)
+        specialising = functools.partial(our_jit, warp_specialize=warp_specialize)
+        jit = drop_in(stock.jit, specialising, multiplies_in_a_loop) if warp_specialize else drop_in(stock.jit, our_jit)
     yield from ((owner, "jit", jit) for owner in (triton, stock))
     compiler = import_module("triton.compiler.compiler")
     compile_any = compiling(compiler.compile)

@@ -54,6 +54,19 @@ def takes_functions(fn: Callable[..., Any]) -> bool:
     return False
 
 
+def multiplies_in_a_loop(fn: Callable[..., Any]) -> bool:
+    """Return whether a kernel has a product of blocks and a loop in its own text: what warp specialisation is for."""
+    try:
+        tree = KernelSource(inspect.unwrap(fn)).tree
+    except CompilationError:
+        return False
+    nodes = list(ast.walk(tree))
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+    return any(isinstance(node, ast.For | ast.While) for node in nodes) and any(
+        isinstance(each, ast.Attribute) and each.attr in ("dot", "dot_scaled") for each in calls
+    )
+
+
 def is_jitted(value: Any) -> bool:
     """Return whether a value is a function decorated by Triton or by us, tuned or not."""
     return any(cls.__name__ in ("JITCallable", "KernelInterface") for cls in type(value).__mro__)

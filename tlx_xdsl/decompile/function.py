@@ -98,6 +98,8 @@ class Function:
         self.scope = Scope(taken=_RESERVED | (names or set()))
         self.at: Operation | None = None
         """The operation that is being written."""
+        self._said: set[str] = set()
+        """Reasons that stand in the code already."""
         self._texts: dict[SSAValue, Text] = {}
         self.wanted: dict[SSAValue, str] = {}
         """Names that values must get when they are made: those under which a branch or a loop passes them on."""
@@ -258,7 +260,8 @@ class Function:
         self.at = op
         if op in self.module.skipped or (op.name == "arith.constant" and number_of(op.results[0]) is not None):
             return
-        if isinstance(note := op.attributes.get(NOTE), StringAttr):
+        if isinstance(note := op.attributes.get(NOTE), StringAttr) and note.data not in self._said:
+            self._said.add(note.data)
             self.write(f"# {note.data}")
         if op.name in TRANSPARENT:
             self.bind(op.results[0], self.text(op.operands[0]))
@@ -330,9 +333,9 @@ def may_inline(op: Operation) -> bool:
     value = op.results[0]
     use = value.first_use
     # Named values keep their name; what is used in a loop or a task is computed before it.
-    if value.name_hint is not None or use is None or use.operation.parent is not op.parent:
+    if use is None or use.operation.parent is not op.parent:
         return False
-    return value.has_one_use() or is_count(value)
+    return is_count(value) or (value.name_hint is None and value.has_one_use())
 
 
 def last_use(value: SSAValue, block: Block) -> Operation | None:

@@ -35,7 +35,7 @@ def address(array):
 
 @dataclass(frozen=True)
 class PlainKernel:
-    """What the written file says of the kernel that was specialised."""
+    """Facts about the kernel that was specialised, which the written file repeats."""
 
     parameters: Sequence[str] = ()
     """Its parameters, in order."""

@@ -17,7 +17,7 @@ def slots_of(op: Operation) -> int | None:
 
 
 def phases_of(op: Operation) -> list[tuple[Operation, list[Operation]]]:
-    """The divisions that tell how often a ring was filled, each with the operations that make a phase of it."""
+    """The divisions that count how often a ring was filled, each with the operations that make a phase of it."""
     slots, block = slots_of(op), op.parent
     if slots is None or block is None:
         return []
@@ -43,7 +43,7 @@ def divided_like(op: Operation, name: str, block: Block, slots: int) -> Iterator
 
 
 def is_count(value: SSAValue) -> bool:
-    """Say whether a value does nothing but tell the slot and the phase of one ring, in one statement."""
+    """Say whether a value gives nothing but the slot and the phase of one ring, in one statement."""
     users = [use.operation for use in value.uses]
     first = next((user for user in users if slots_of(user) is not None), None)
     if first is None or any(use.index for use in value.uses):

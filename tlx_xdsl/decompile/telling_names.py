@@ -45,6 +45,10 @@ def _name_tile(op: Any) -> None:
 
 
 def _name_view(op: Any) -> None:
+    use = op.result.first_use
+    if use is not None and use.operation.name == "ttg.memdesc_trans" and op.result.name_hint is None:
+        # A view of a view: both in one expression fill a line.
+        op.result.name_hint = f"{_buffer(op.src)}_view"
     _hint(op.result, f"{_buffer(op.src)}_view")
 
 

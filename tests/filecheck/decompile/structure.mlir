@@ -15,7 +15,7 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, ttg.targ
   // CHECK-NEXT:    acc = tl.zeros((64,), tl.float32)
   // CHECK-NEXT:    for i in range(0, n, 2):
   // CHECK-NEXT:        v0 = tl.load(x + (at + i * 64), mask=at < n)
-  // CHECK-NEXT:        acc = acc + v0
+  // CHECK-NEXT:        acc += v0
   // CHECK-NEXT:    tl.store(x + at, acc)
   tt.func public @loop(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) {
     %c0 = arith.constant 0 : i32
@@ -73,12 +73,16 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, ttg.targ
   // Barriers are an array with a count, a layout is named where it is not the usual one, a task knows what is outside.
   // CHECK-LABEL: def tasks(x):
   // CHECK-NEXT:    plain = tlx.local_alloc((64,), tl.float32, 2)
-  // CHECK-NEXT:    odd = tlx.local_alloc((64,), tl.float32, 1, layout=tlx.swizzled_shared_layout_encoding(4, 1, 8, (0,)))
+  // CHECK-NEXT:    odd = tlx.local_alloc(
+  // CHECK-NEXT:        (64,), tl.float32, 1, layout=tlx.swizzled_shared_layout_encoding(4, 1, 8, (0,))
+  // CHECK-NEXT:    )
   // CHECK-NEXT:    full = tlx.alloc_barriers(1, arrive_count=3)
+  // CHECK-EMPTY:
   // CHECK-NEXT:    with tlx.async_tasks():
   // CHECK-NEXT:        with tlx.async_task("default"):
   // CHECK-NEXT:            tlx.local_store(plain[1], tl.full((64,), 1.0, tl.float32))
   // CHECK-NEXT:            tlx.barrier_arrive(full[0], 3)
+  // CHECK-EMPTY:
   // CHECK-NEXT:        with tlx.async_task(num_warps=2, registers=40):
   // CHECK-NEXT:            tlx.barrier_wait(full[0], 0)
   // CHECK-NEXT:            y = tlx.local_load(plain[1])

@@ -106,7 +106,7 @@ builtin.module attributes {"ttg.num-warps" = 8 : i32} {
       %s = arith.addf %l, %r : f32
       tt.reduce.return %s : f32
     }) : (tensor<128x128xf32>) -> tensor<128xf32>
-    // expected-remark@+1 {{one group of warps has all rows: 'tt.reduce' needs all rows of a value of type tensor<128xf32> at once}}
+    // expected-remark@+1 {{one group of warps has all rows: 'tt.reduce' needs all rows of a value of type tensor<128xf32> at once; nor are the columns shared: 'tt.reduce' needs all columns of 'sum' at once}}
     %1 = "tt.reduce"(%0) <{axis = 0 : i32}> ({
     ^bb0(%l: f32, %r: f32):
       %s = arith.addf %l, %r : f32

@@ -19,10 +19,11 @@ from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.python.foreign import source_of
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.runtime.driver.host_values import typed
-from tlx_xdsl.runtime.simulate.interpret import argument_types, interpret_module
+from tlx_xdsl.runtime.simulate.interpret import argument_types, interpret_module, interpret_source
 from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.runtime.specialize.host_part import HostPart
 from tlx_xdsl.runtime.specialize.read_host_part import host_part_of
+from tlx_xdsl.runtime.specialize.specialized import Specialized, warp_specialized
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.warp_specialize.specialize import Decisions, specialize
 
@@ -83,6 +84,53 @@ def make(
     specialize(changed, make_context(), decisions)
     verify_module(changed)
     return Made(plain, changed, num_warps, constexprs)
+
+
+@dataclass
+class MadeBySource(Made):
+    """A kernel, and the kernel of the file that was written of its specialised module."""
+
+    found: Specialized
+
+    @cached_property
+    def host(self) -> HostPart:
+        """Return what makes the arguments of the specialised kernel."""
+        return self.found.host
+
+    def run_specialized(self, problem: Problem, **more: Any) -> Any:
+        """Run the written kernel, for the types that it was written for."""
+        fitted = self._launch(problem)
+        assert not isinstance(fitted, str), fitted
+        grid, values = fitted
+        source = source_of(self.found.kernel)
+        assert source is not None, self.found
+        types = self.found.table.signature
+        names = [each.name for each in source.parameters if each.name in types]
+        options = Options(num_warps=self.found.options.get("num_warps", 4), **{"jobs": 1, **more})
+        given = {**self.found.table.constexprs, **dict(zip(names, values, strict=True))}
+        return interpret_source(source, grid, given, options, types)
+
+
+def made_by_source(
+    kernel: Any,
+    problem: Problem,
+    constexprs: Mapping[str, Any],
+    num_warps: int,
+    decisions: Decisions,
+    types: Mapping[str, Any] | None = None,
+) -> MadeBySource:
+    """Compile a kernel, and specialise it to a file; types are those of the values, or given.
+
+    Raises the error for which there is no specialised kernel.
+    """
+    plain = plain_of(kernel, problem, constexprs, num_warps, types).plain
+    source = source_of(kernel)
+    assert source is not None, kernel
+    wanted = typed(source, {**problem.arguments, **constexprs}, types)
+    found = warp_specialized(kernel, wanted.signature, wanted.constexprs, decisions, num_warps=num_warps)
+    if found.refused is not None:
+        raise found.refused
+    return MadeBySource(plain, plain, num_warps, constexprs, found)
 
 
 def plain_of(

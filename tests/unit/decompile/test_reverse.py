@@ -2,6 +2,7 @@
 
 # covers: tlx-print-ttgir-to-tlx
 
+import ast
 import functools
 import re
 
@@ -16,6 +17,7 @@ from tests.unit.decompile.reversing import there_and_back, written
 from tests.unit.interpreter.oracle import checking, running
 from tests.unit.interpreter.oracle.test_oracle_by_value import REFERENCES
 from tlx_xdsl.decompile.print_ttgir_to_tlx import python_of
+from tlx_xdsl.decompile.wrapping import WIDTH, wrapped
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.runtime.steps import first_step
@@ -162,6 +164,91 @@ def test_a_loop_keeps_the_old_value_while_it_is_needed():
     assert found[1:] == ["for i in range(n):", "    a += i", "    tl.store(x, a)"]
     found, _, _ = body(*(line.replace("{}", "tt.store %x, %a : !tt.ptr<i32>") for line in lines))
     assert found[1:] == ["for i in range(n):", "    next = a + i", "    tl.store(x, a)", "    a = next"]
+
+
+def test_a_name_is_taken_again_where_its_value_ends():
+    found, _, _ = body(
+        "%zero = arith.constant 0 : i32",
+        "%one = arith.constant 1 : i32",
+        "%a = arith.addi %n, %n : i32",
+        "%a_1 = arith.muli %a, %a : i32",
+        "%a_2 = arith.subi %a, %a_1 : i32",
+        "scf.for %i = %zero to %n step %one : i32 {",
+        # In a loop that would be another value of the loop: `a` exists before it.
+        "  %a_3 = arith.addi %a_2, %i : i32",
+        "  tt.store %x, %a_3 : !tt.ptr<i32>",
+        "  %b = arith.addi %i, %i : i32",
+        "  tt.store %x, %b : !tt.ptr<i32>",
+        "}",
+        "%b = arith.muli %a_2, %n : i32",
+        "tt.store %x, %b : !tt.ptr<i32>",
+    )
+    assert found == [
+        "a = n + n", "a_1 = a * a", "a -= a_1", "for i in range(n):", "    a_2 = a + i", "    tl.store(x, a_2)",
+        "    b = i + i", "    tl.store(x, b)", "b = a * n", "tl.store(x, b)",
+    ]  # fmt: skip
+
+
+def test_one_side_of_a_branch_keeps_the_value_before_it():
+    lines = (
+        "%zero = arith.constant 0 : i32",
+        "%a = arith.addi %n, %n : i32",
+        "%c = arith.cmpi slt, %n, %zero : i32",
+        "%a_1 = scf.if %c -> (i32) {",
+        "  %a_2 = arith.muli %a, %n : i32",
+        "  scf.yield %a_2 : i32",
+        "} else {",
+        "  scf.yield %a : i32",
+        "}",
+        "tt.store %x, %a_1 : !tt.ptr<i32>",
+    )
+    found, _, _ = body(*lines)
+    assert found[1:] == ["c = n < 0", "if c:", "    a *= n", "tl.store(x, a)"]
+    # It is needed afterwards: the result has a name of its own.
+    found, _, _ = body(*lines, "tt.store %x, %a : !tt.ptr<i32>")
+    assert found[2:6] == ["if c:", "    a_1 = a * n", "else:", "    a_1 = a"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "python"),
+    [
+        (["%8 = arith.addi %n, %c127 : i32", "%9 = arith.divsi %8, %c128 : i32"], "tl.store(x, tl.cdiv(n, 128))"),
+        # Another number, or a sum that is used elsewhere, is none.
+        (["%8 = arith.addi %n, %c128 : i32", "%9 = arith.divsi %8, %c128 : i32"], "tl.store(x, (n + 128) // 128)"),
+        (["%s = arith.addi %n, %c127 : i32", "%9 = arith.divsi %s, %c128 : i32"], "tl.store(x, s // 128)"),
+    ],
+)
+def test_divisions_that_round_up(lines, python):
+    constants = [f"%c{number} = arith.constant {number} : i32" for number in (127, 128)]
+    found, _, _ = body(*constants, *lines, STORE.replace("%r", "%9"))
+    assert found[-1] == python
+
+
+@pytest.mark.parametrize(
+    ("type_", "number", "python"),
+    [
+        ("f32", "0x3FB8AA3B", "1.442695"),
+        ("f32", "0xFF800000", 'float("-inf")'),
+        ("f64", "1.44269502", "tl.full((), 1.44269502, tl.float64)"),
+    ],
+)
+def test_numbers_have_the_digits_that_their_type_needs(type_, number, python):
+    module = parse_module(
+        f"tt.func public @f(%x: !tt.ptr<{type_}>) {{\n  %c = arith.constant {number} : {type_}\n"
+        f"  tt.store %x, %c : !tt.ptr<{type_}>\n  tt.return\n}}\n"
+    )
+    assert f"tl.store(x, {python})" in python_of(module)[0]
+
+
+def test_long_lines_are_several():
+    call = f"    value = tl.load({', '.join(f'pointer_{number}' for number in range(12))}, 'a, (b', [{'x' * 60}])"
+    lines = wrapped(call)
+    assert max(map(len, lines)) <= WIDTH
+    assert ast.unparse(ast.parse("\n".join(line[4:] for line in lines))) == ast.unparse(ast.parse(call.strip()))
+    assert lines[0] == "    value = tl.load("
+    # Nothing to break: it stays.
+    assert wrapped(f"name = {'x' * 100}") == [f"name = {'x' * 100}"]
+    assert wrapped(f"    # {'word ' * 25}".rstrip())[1].startswith("    # word")
 
 
 def test_ways_that_meet_with_values():

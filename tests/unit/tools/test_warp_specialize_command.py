@@ -66,7 +66,7 @@ def test_a_refusal_is_an_error_at_its_line(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("dept=2", "--set: expected a decision (persistent, groups, "),
+        ("dept=2", "--set: expected a decision (persistent, "),
         ("depth=0", "--set: 'depth' is a number above 0, found '0'"),
         ("turns=1", "--set: 'turns' is True or False, found '1'"),
     ],

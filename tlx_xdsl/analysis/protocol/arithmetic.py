@@ -54,7 +54,7 @@ class Arithmetic(Domain[Value]):
     def binary(self, op: Operation, function: str, left: Value, right: Value, *, signed: bool) -> Value | None:
         """Sums as they are; quotients and remainders by a number so that their own remainders are known."""
         bits = bits_of(op.results[0])
-        assert bits is not None
+        assert bits is not None and self.facts is not None
         if bits == 1 and function in _BITS and not (isinstance(left, int) and isinstance(right, int)):
             return self.values.of(_BITS[function], left, right)
         if function in ("add", "sub", "mul", "shl"):
@@ -70,8 +70,10 @@ class Arithmetic(Domain[Value]):
                 return self.elementwise(op, [left, right])
             case "xor", 1 if self._is_bit(left):
                 return add(1, left, -1)
-            case (("min" | "max"), _) if left == right:
-                return left
+            case (("min" | "max"), _) if self.facts.is_natural(add(left, right, -1)):
+                return left if function == "max" else right
+            case (("min" | "max"), _) if self.facts.is_natural(add(right, left, -1)):
+                return right if function == "max" else left
             case _:
                 return self._divided(op, function, left, right)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xdsl.dialects.arith import ConstantOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
 from tlx_xdsl.dialects.base import as_tensor, is_elementwise
 
@@ -22,8 +22,8 @@ _DOMAIN = StructureDomain()
 class Structure:
     """States of values, each found when it is first asked for or walked."""
 
-    def __init__(self, function: Operation, domain: StructureDomain = _DOMAIN):
-        """Analyse `function`, in time linear in its operations."""
+    def __init__(self, function: Operation | Region, domain: StructureDomain = _DOMAIN):
+        """Analyse `function`, or a region of it, in time linear in its operations."""
         self._domain = domain
         self._states: dict[SSAValue, State] = {}
         for op in function.walk():

@@ -30,7 +30,7 @@ from ..kernel_call import Launch
 from ..launch.cuda_driver import CudaDriverError, default_driver
 from ..measure.reference_check import difference
 from ..specialize.decision import ComparisonError
-from ..specialize.kernel import TARGETS, Specializing
+from ..specialize.kernel import LAUNCHED, Specializing
 from ..specialize.search import Measure, Wanted
 from ..specialize.settings import Settings
 from ..specialize.specialized import PROGRAMS, Specialized, refused_by_choice
@@ -47,8 +47,8 @@ _OF_PLAIN = ("num_ctas", "maxnreg", "ctas_per_cga")
 class SpecializingTritonKernel(Specializing, TritonKernel):
     """A plain kernel whose launches on a GPU are those of its specialised form."""
 
-    def __init__(self, fn: Callable[..., Any], *, settings: Settings, **options: Any):
-        self.settings = settings
+    def __init__(self, fn: Callable[..., Any], *, settings: Settings | None = None, **options: Any):
+        self.settings = settings or Settings()
         TritonKernel.__init__(self, fn, **options)
 
     @cached_property
@@ -139,7 +139,7 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
     ) -> Specialized | None:
         """Return what was chosen; None where nothing can be, on this GPU or with these options."""
         target = target_of(int(driver.active.get_current_target().arch)).name
-        if target not in TARGETS or any(options.get(name) not in (None, 1) for name in _OF_PLAIN):
+        if target not in LAUNCHED or any(options.get(name) not in (None, 1) for name in _OF_PLAIN):
             return None
         named = self._named(args, given)
         device = device_name()

@@ -11,14 +11,17 @@ from dataclasses import fields
 from typing import Any
 
 ALTERNATIVES: tuple[tuple[str, Sequence[Any]], ...] = (
+    ("persistent", (True,)),
     ("groups", (1, 2)),
-    ("persistent", (False, True)),
+    ("turns", (False,)),
+    ("alias", (True,)),
+    ("pipeline", (False,)),
     ("depth", (2, 3, 4, 5, 6)),
-    ("pipeline", (False, True)),
-    ("turns", (False, True)),
-    ("registers", (232, 240)),
+    ("delay_scales", (False,)),
+    ("split_masks", (False,)),
+    ("stage_stores", (False,)),
 )
-"""Values of each decision, in the order in which decisions are looked at."""
+"""Values of each decision beside the compiler's own, in the order in which decisions are looked at."""
 
 
 def alternatives(decisions: Any, given: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from .choice import Choices
     from .specialized import Specialized
 
-TARGETS = ("sm_90a",)
+TARGETS = ("sm_90a", "sm_100a")
 """Targets that kernels are specialised for."""
+
+LAUNCHED = ("sm_90a",)
+"""Those on which they are launched: for the others nothing was measured yet."""
 
 
 class Specializing(CpuKernel):

@@ -22,6 +22,7 @@ from .rules import DEPTHS
 from .settings import Settings
 from .small import SmallLaunch, small_launches
 from .specialized import Specialized, refused_by_choice, warp_specialized
+from .turns import turns_of
 from .verdict import Verdict, explored, proof_of
 
 MOST_PREDICTED = 14
@@ -67,7 +68,8 @@ def searched(wanted: Wanted, settings: Settings, measure: Measure | None = None)
     Nothing is returned as specialised that is neither proved nor explored. Without a launch the rules' decisions are
     taken. Raises CompilationError for a fault in the plain kernel, TypeError for a decision that there is not.
     """
-    return _Search(wanted, settings, measure).found()
+    search = _Search(wanted, settings, measure)
+    return replace(search.found(), is_defect=search.has_defects)
 
 
 class _Search:
@@ -80,6 +82,8 @@ class _Search:
         self.predicted = 0
         self.by_text: dict[str, Candidate] = {}
         self.expected: dict[str, Any] = {}
+        self.has_defects = False
+        self.is_clocked = settings.by != "rules" and wanted.grid is not None and is_known(wanted.target)
 
     def found(self) -> Specialized:
         """Return the choice."""
@@ -87,7 +91,7 @@ class _Search:
         if not base.specialized:
             return base.specialized
         by = self.settings.by
-        if by == "rules" or self.wanted.grid is None or not is_known(self.wanted.target):
+        if not self.is_clocked or self.wanted.grid is None:
             return self._taken_by_rule(base)
         plain = plain_milliseconds(
             self.wanted.kernel, self.wanted.grid, self.wanted.named, self.wanted.target, self.wanted.options,
@@ -120,6 +124,7 @@ class _Search:
         made = warp_specialized(
             wanted.kernel, wanted.signature, wanted.constexprs, decisions, wanted.target, wanted.num_warps
         )
+        self.has_defects = self.has_defects or made.is_defect
         if made.refused is not None:
             return Candidate(decisions, made, why_not=made.refused.message)
         known = self.by_text.get(made.source)
@@ -136,6 +141,14 @@ class _Search:
         found.specialized = replace(made, verdict=verdict)
         if not verdict:
             found.why_not = f"its synchronisation is {_said(verdict)}"
+        elif verdict.lines:
+            turns = turns_of(made.source, verdict.lines)
+            if isinstance(turns, int):
+                found.why_not = (
+                    f"its synchronisation is proved on a condition that no launch shows: {verdict.details[0]}"
+                )
+            else:
+                found.specialized = replace(found.specialized, turns=tuple(turns))
         return found
 
     def _explored(self, made: Specialized, verdict: Verdict) -> Verdict:
@@ -161,7 +174,6 @@ class _Search:
 
     def _descended(self, base: Candidate) -> tuple[Candidate, list[Decision]]:
         """Go along one decision after the other; return the best candidate, and what was decided."""
-        self._predict(base)
         best, decided = base, list[Decision]()
         for name, values in alternatives(self.first, self.settings.decisions):
             tried: list[Alternative] = []
@@ -202,8 +214,13 @@ class _Search:
         found: Candidate | None = None
         for depth in (decisions.depth,) if decisions.depth is not None else DEPTHS:
             found = self.candidate(replace(decisions, depth=depth))
-            found.why_not = found.why_not or misfit(found.specialized)
-            if not found.why_not or not found.specialized or not found.specialized.verdict:
+            if found.why_not:
+                break
+            if self.is_clocked:
+                self._predict(found)
+            else:
+                found.why_not = misfit(found.specialized)
+            if not found.why_not:
                 break
         assert found is not None, "there is a depth to try"
         return found

@@ -31,6 +31,7 @@ from .decision import Decision, NotSpecialisedError
 from .host_part import HostPart
 from .read_host_part import host_part_of
 from .rules import by_rule
+from .turns import Turns
 from .verdict import Verdict
 from .written import kernel_of, write
 
@@ -57,9 +58,13 @@ class Specialized:
     decisions: tuple[Decision, ...] = ()
     verdict: Verdict | None = None
     """None where it was not asked for."""
+    turns: tuple[Turns, ...] = ()
+    """Conditions of the proof."""
     milliseconds: float | None = None
     """What the clock expects of the launch that was searched for."""
     refused: CompilationError | None = None
+    is_defect: bool = False
+    """True where a defect of the compiler had a part in it: another version may do better."""
 
     def __bool__(self) -> bool:
         """True where there is a specialised kernel."""
@@ -105,7 +110,14 @@ class Specialized:
         """The same for arguments by name, on a GPU that runs so many programs at a time; or why it does not fit."""
         if self.refused is not None:
             return self.refused.message
-        return self.host.arguments(grid, named, programs)
+        found = self.host.arguments(grid, named, programs)
+        if self.turns and not isinstance(found, str):
+            sizes, values = found
+            known = dict(zip([each.name for each in self.kernel.source.parameters], values, strict=True))
+            for each in self.turns:
+                if not each.holds(sizes, known):
+                    return f"the launch does not fit: the loop at line {each.line} of {self.path} does not turn"
+        return found
 
     def report(self) -> str:
         """Return what was decided and why, what else there was, and what is proved."""
@@ -151,7 +163,7 @@ def warp_specialized(
     except Exception as error:
         refusal = internal_error(error)
         LOG.warning("%s is launched as it is: %s", source.name, "; ".join((refusal.message, *refusal.notes)))
-        return Specialized(kernel, kernel, refused=refusal)
+        return Specialized(kernel, kernel, refused=refusal, is_defect=True)
 
 
 def _specialized(

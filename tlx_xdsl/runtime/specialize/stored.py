@@ -24,6 +24,7 @@ from .host_part import HostPart
 from .search import Wanted
 from .settings import Settings
 from .specialized import Specialized, restored
+from .turns import Turns
 from .verdict import Verdict
 
 KIND = "specialised-choices"
@@ -68,12 +69,11 @@ def load(key: str, kernel: Any) -> Specialized | None:
 
 
 def store(key: str, choice: Specialized) -> None:
-    """Keep a choice that is no defect of the compiler.
+    """Keep a choice in which no defect of the compiler had a part.
 
     Where this package has changed since it was loaded, it is not what the key says.
     """
-    is_defect = choice.refused is not None and choice.refused.message.startswith("internal error")
-    if not is_defect and not compiler_changed():
+    if not choice.is_defect and not compiler_changed():
         cache.store(key, json.dumps(_record(choice), default=str).encode(), KIND)
 
 
@@ -82,6 +82,7 @@ def _record(choice: Specialized) -> dict[str, Any]:
     return {
         "source": choice.source,
         "host": choice.host.as_json(),
+        "turns": [vars(each) for each in choice.turns],
         "decisions": [_decision(each) for each in choice.decisions],
         "verdict": None if choice.verdict is None else vars(choice.verdict),
         "milliseconds": choice.milliseconds,
@@ -105,14 +106,17 @@ def _read(known: Mapping[str, Any], kernel: Any) -> Specialized:
     verdict = known["verdict"]
     found = None
     if verdict is not None:
-        found = Verdict(verdict["answer"], tuple(verdict["details"]), tuple(verdict["assumed"]))
+        found = Verdict(
+            verdict["answer"], tuple(verdict["details"]), tuple(verdict["assumed"]), tuple(verdict["lines"])
+        )
     if (refused := known["refused"]) is not None:
         place = None if refused["place"] is None else SourceLocation(*refused["place"])
         error: CompilationError = NotSpecialisedError(refused["message"], place)
         return Specialized(kernel, kernel, known["source"], decisions=decisions, verdict=found, refused=error)
     host = HostPart.of_json(known["host"])
     made = restored(kernel, known["source"], host, decisions)
-    return replace(made, verdict=found, milliseconds=known["milliseconds"])
+    turns = tuple(Turns(**each) for each in known["turns"])
+    return replace(made, verdict=found, milliseconds=known["milliseconds"], turns=turns)
 
 
 # --- classes of launches ----------------------------------------------------------------------------------------------

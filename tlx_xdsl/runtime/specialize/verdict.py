@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tlx_xdsl.analysis.protocol.prove import ASSUMPTIONS, PROVED, Proof, prove
+from tlx_xdsl.analysis.protocol.prove import ASSUMPTIONS, PROVED, Proof, Requirement, prove
 from tlx_xdsl.errors import CompilationError
 
 from ..check.run import check
@@ -29,6 +30,8 @@ class Verdict:
     answer: Answer
     details: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+    """Lines of loops in the written file that must turn at least once; 0 for a condition of another kind."""
 
     def __bool__(self) -> bool:
         """True where the kernel may be launched."""
@@ -60,7 +63,14 @@ def verdict_of(proofs: Sequence[Proof]) -> Verdict:
     constants = tuple(loop for each in proofs for loop in each.constants)
     turns = (f"for these numbers of turns: {', '.join(constants)}",) if constants else ()
     answer = "proved on conditions" if conditions else "proved"
-    return Verdict(answer, (*conditions, *turns, *PROVED), (*ASSUMPTIONS, APART))
+    lines = tuple(_line(required) for each in proofs for required in each.required)
+    return Verdict(answer, (*conditions, *turns, *PROVED), (*ASSUMPTIONS, APART), lines)
+
+
+def _line(required: Requirement) -> int:
+    """Return the line of a loop that must turn; 0 for one that must end, which no launch can be looked at for."""
+    found = re.search(r":(\d+)(:\d+)?$", required.loop)
+    return 0 if required.otherwise is None or found is None else int(found.group(1))
 
 
 def explored(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Any], options: Mapping[str, Any]) -> Verdict:

@@ -223,7 +223,7 @@ def _add_decision_arguments(add: Callable[..., object]) -> None:
     """Declare those that say who decides what."""
     add(
         "--set", **_REPEATED, metavar="NAME=VALUE",
-        help="a decision: persistent, groups, depth, outer_depth, pipeline, turns, registers, stage_stores, alias",
+        help="a decision, such as depth=3 or groups=1 (docs/warp-specialize.md lists all)",
     )  # fmt: skip
     add("--by", choices=("rules", "clock", "search"), help="who decides (rules; with --grid a search)")
     add("--seconds", type=float, default=60.0, help="time after which a search begins nothing new (60)")

@@ -76,6 +76,8 @@ class Code:
         if known is not None:
             return self.number(known % depth), self.number(known // depth % 2)
         key = count, depth
+        if depth == 1 and key not in self._places:
+            self._places[key] = self.number(0), self.value(arith.AndIOp(count, self.number(1)), f"{name}phase")
         if key not in self._places:
             slots = self.number(depth)
             stage = self.value(arith.RemSIOp(count, slots), f"{name}stage")
@@ -290,24 +292,29 @@ def _as_i32(code: Code, value: SSAValue) -> SSAValue:
 
 def turn_number(code: Code, position: SSAValue, lower: SSAValue, step: SSAValue) -> SSAValue:
     """The number of a loop's turn, from its induction variable."""
-    return _as_i32(code, _steps(code, position, lower, step, up=False))
+    distance = _distance(code, position, lower)
+    return _as_i32(code, distance if constant_integer(step) == 1 else _divided(code, distance, step))
 
 
 def turn_count(code: Code, lower: SSAValue, upper: SSAValue, step: SSAValue) -> SSAValue:
-    """The number of all turns of a loop."""
-    found = _as_i32(code, _steps(code, upper, lower, step, up=True))
-    return code.value(arith.MaxSIOp(found, code.number(0)), "turns")
-
-
-def _steps(code: Code, to: SSAValue, lower: SSAValue, step: SSAValue, *, up: bool) -> SSAValue:
-    """The steps from `lower` to `to`, rounded down, or up."""
-    distance = to if constant_integer(lower) == 0 else code.value(arith.SubiOp(to, lower))
+    """The number of all turns of a loop; no part of it is negative, so that slots are remainders of it."""
+    nothing = code.value(constant(0, upper.type))
+    distance = code.value(arith.MaxSIOp(_distance(code, upper, lower), nothing))
     known = constant_integer(step)
-    if known == 1:
-        return distance
-    if up:
-        less = constant(known - 1, step.type) if known is not None else None
-        more = code.value(arith.SubiOp(step, code.value(constant(1, step.type)))) if less is None else code.value(less)
-        distance = code.value(arith.AddiOp(distance, more))
+    if known != 1:
+        one = code.value(constant(1, step.type))
+        less = code.value(arith.SubiOp(step, one)) if known is None else code.value(constant(known - 1, step.type))
+        distance = _divided(code, code.value(arith.AddiOp(distance, less)), step)
+    turns = _as_i32(code, distance)
+    turns.name_hint = "turns"
+    return turns
+
+
+def _distance(code: Code, to: SSAValue, lower: SSAValue) -> SSAValue:
+    return to if constant_integer(lower) == 0 else code.value(arith.SubiOp(to, lower))
+
+
+def _divided(code: Code, distance: SSAValue, step: SSAValue) -> SSAValue:
+    known = constant_integer(step)
     divisor = step if known is None else code.value(constant(known, step.type))
     return code.value(arith.DivSIOp(distance, divisor))

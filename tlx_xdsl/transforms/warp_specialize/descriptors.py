@@ -44,7 +44,6 @@ from tlx_xdsl.analysis.hidden_positions import reaches
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.places import Places
-from tlx_xdsl.analysis.structure.values import Computed
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import as_tensor, element_bits, enclosing, is_set, pointee_type, scalar_type
 from tlx_xdsl.dialects.tt.block_pointer import boundaries_of, is_block_pointer, padding_of
@@ -54,7 +53,7 @@ from tlx_xdsl.transforms.drop_unused import drop_unused
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 from .accesses.arguments import HOST_VALUE, add_argument, add_conditions, descriptor_name, new_name
-from .accesses.boxes import UNBOUNDED, Box, NoBoxError, form_box, sides_of
+from .accesses.boxes import UNBOUNDED, Box, NoBoxError, form_box, is_at_most, sides_of
 from .accesses.division import Side
 from .accesses.emission import Emission
 from .accesses.facts import Facts
@@ -201,7 +200,7 @@ class _Former:
 
         def hides(mask: SSAValue, dim: int) -> bool:
             state = self._places.mask(mask)
-            return state is not None and _is_at_most(state.bounds[dim][1], bend)
+            return state is not None and is_at_most(state.bounds[dim][1], bend)
 
         if (found := reaches(access.result, side.dim, hides)) is not None:
             what = f"its mask ends at {bend}" if side.is_open else "its addresses wrap around"
@@ -294,17 +293,6 @@ def _is_zero(value: SSAValue) -> bool:
 def _in_python(text: str) -> str:
     """Names and functions as the kernel's author knows them."""
     return re.sub(r"%(?=\w)", "", text).replace("tt.get_", "").replace("tt.", "")
-
-
-def _is_at_most(bound: Polynomial | None, limit: Polynomial) -> bool:
-    """True if a mask that ends at `bound` hides every position from `limit` on."""
-    if bound is None:
-        return False
-    if (number := (bound - limit).number) is not None:
-        return number <= 0
-    least = [symbol for symbol in bound.symbols if isinstance(symbol, Computed) and symbol.function == "min"]
-    is_one = len(least) == 1 and bound == Polynomial.of(least[0])
-    return is_one and any(_is_at_most(each, limit) for each in least[0].arguments)
 
 
 def _note(box: Box, *, is_store: bool) -> str:

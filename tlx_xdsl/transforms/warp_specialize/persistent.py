@@ -36,6 +36,7 @@ from tlx_xdsl.analysis.integers.symbols import AXES
 from tlx_xdsl.analysis.structure.sums import Sums
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, is_set
+from tlx_xdsl.dialects.llvm import AssumeOp
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 from .accesses.arguments import HOST_VALUE, add_argument, add_conditions, new_name
@@ -46,7 +47,7 @@ from .tasks_of import TILES
 _COORDINATES = (tt.GetProgramIdOp, tt.GetNumProgramsOp)
 _ALONE = (
     tt.StoreOp, tt.DescriptorLoadOp, tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorGatherOp,
-    tt.DescriptorScatterOp, tt.PrintOp, tt.AssertOp,
+    tt.DescriptorScatterOp, tt.PrintOp, tt.AssertOp, AssumeOp,
 )  # fmt: skip
 """Operations that have an effect, and wait for no other program."""
 

@@ -50,8 +50,6 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     wanted: list[tuple[str, dict[str, int | bool]]] = [("tlx-ws-structure-returns", {})]
     if decisions.delay_scales is not False:
         wanted.append(("tlx-ws-delay-scales", {}))
-    if decisions.split_masks is not False:
-        wanted.append(("tlx-ws-split-masks", {}))
     if decisions.persistent:
         wanted.append(("tlx-ws-make-persistent", {}))
     if groups > 1:
@@ -66,6 +64,8 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     wanted.append(("tlx-ws-prefetch-loads", {}))
     if decisions.pipeline is not False:
         wanted.append(("tlx-ws-pipeline-products", {}))
+    if decisions.split_masks is not False:
+        wanted.append(("tlx-ws-split-masks", {}))
     # Each of these leaves the GPUs of the other alone.
     wanted.append(("tlx-ws-tensor-memory", {}))
     wanted.append(("tlx-ws-issue-products", {}))

@@ -17,8 +17,9 @@ for start in range(0, whole, 64):
 for start in range(whole, end, 64):
     masked = tl.where(columns < length, scores, hidden)
 ```
-Done for innermost loops with products, for the masks of selects that are true in the first turns if in any. Numbers are
-taken not to wrap around in their type, as all analyses of addresses take them.
+Done for innermost loops with products, of tasks where there are some, for the masks of selects that are true in the
+first turns if in any. All replicas of a task split at the same turn. Numbers are taken not to wrap around in their
+type, as all analyses of addresses take them.
 """
 
 from __future__ import annotations
@@ -27,21 +28,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith as upstream, scf
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr
+from xdsl.ir import Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
+from tlx_xdsl.analysis.integers.symbols import Scalar
 from tlx_xdsl.analysis.integers.transfer import bits_of
 from tlx_xdsl.analysis.structure.analysis import Structure
 from tlx_xdsl.analysis.structure.sums import Sums, counter
 from tlx_xdsl.analysis.structure.values import Linear
-from tlx_xdsl.dialects import arith, tt
+from tlx_xdsl.dialects import arith, tt, ttg
 from tlx_xdsl.dialects.base import as_tensor
+from tlx_xdsl.dialects.tlx import ReplicaIdOp
 
 from ..drop_unused import drop_unused
 from ..rewriting import Pass, constant, constant_integer, insert_before, ops_of
 from .accesses.emission import Emission
-from .tasks import NOTE
+from .tasks import NOTE, REPLICAS
 
 _SIGNED = {2: "slt", 3: "sle", 4: "sgt", 5: "sge"}
 """Orders of signed numbers by the numbers of `arith.cmpi`'s predicates (MLIR, `arith` dialect)."""
@@ -57,12 +60,20 @@ class SplitMasksPass(Pass):
     def run(self, op: ModuleOp) -> None:
         """Rewrite the loops of the module in place."""
         for function in ops_of(op, tt.FuncOp):
-            loops = [loop for loop in ops_of(function, scf.ForOp) if _computes(loop)]
-            found = False
-            for loop in loops:
-                found = _Splitter(function, loop).run() or found
-            if found:
-                drop_unused(function)
+            tasks = ops_of(function, ttg.WarpSpecializeOp)
+            regions = [region for each in tasks for region in each.partitions.partition_regions]
+            replicas = [each for task in tasks for each in _replicas(task)]
+            for region, copies in zip(regions or [function.body], replicas or [1], strict=True):
+                loops = [loop for loop in region.walk() if isinstance(loop, scf.ForOp) and _computes(loop)]
+                if any([_Splitter(region, loop, copies).run() for loop in loops]):
+                    drop_unused(function)
+
+
+def _replicas(op: ttg.WarpSpecializeOp) -> Sequence[int]:
+    counts = op.attributes.get(REPLICAS)
+    if isinstance(counts, DenseArrayBase):
+        return [int(each) for each in counts.get_values()]
+    return [1] * len(op.partitions.partition_regions)
 
 
 def _computes(loop: scf.ForOp) -> bool:
@@ -72,9 +83,9 @@ def _computes(loop: scf.ForOp) -> bool:
 
 
 class _Splitter:
-    def __init__(self, function: tt.FuncOp, loop: scf.ForOp):
-        self.function, self.loop = function, loop
-        self.structure = Structure(function)
+    def __init__(self, code: Region, loop: scf.ForOp, replicas: int):
+        self.code, self.loop, self.replicas = code, loop, replicas
+        self.structure = Structure(code)
         self.sums = Sums()
         (self.turn,) = counter(loop).symbols
 
@@ -117,7 +128,18 @@ class _Splitter:
             if stride.number is None:
                 return None
             total = total + max(stride.number, 0) * (size - 1)
-        return self.sums.expanded(total)
+        return self._for_all_replicas(self.sums.expanded(total))
+
+    def _for_all_replicas(self, total: Polynomial) -> Polynomial | None:
+        """The largest value that a sum has in any replica; None where that is not known."""
+        for symbol in total.symbols:
+            if isinstance(symbol, Scalar) and isinstance(symbol.value.owner, ReplicaIdOp):
+                factor = total.coefficient(symbol)
+                if factor is None or factor.number is None:
+                    return None
+                most = self.replicas - 1 if factor.number > 0 else 0
+                total = total - Polynomial.of(symbol, factor.number) + factor.number * most
+        return total
 
     # --- the two loops -------------------------------------------------------------------------------------------
 
@@ -125,7 +147,7 @@ class _Splitter:
         loop, type_ = self.loop, self.loop.lb.type
         bits = bits_of(loop.lb)
         assert bits is not None, "an integer"
-        emission = Emission(self.function, self.sums)
+        emission = Emission(self.code, self.sums)
 
         def number(value: int) -> SSAValue:
             return insert_before(loop, constant(value, type_)).results[0]

@@ -5,16 +5,19 @@ from __future__ import annotations
 import itertools
 import struct
 import sys
+import types
 
 import pytest
 
 pytest.importorskip("triton")
 
+import triton
 from triton import knobs
 
 import tlx_xdsl
+import tlx_xdsl.compat as compat
 from tests.unit.runtime.jit.jit_kernels import FakeTensor
-from tests.unit.runtime.specialize.plain_kernels import BLOCKS, grid, product
+from tests.unit.runtime.specialize.plain_kernels import BLOCKS, add_one, grid, product
 from tlx_xdsl.runtime.jit import specializing
 from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
 from tlx_xdsl.runtime.launch import launcher
@@ -147,3 +150,34 @@ def test_parameters_are_in_the_order_of_the_file(cuda, kernel):
     kernel[grid](*given(), **BLOCKS)
     (launch,) = cuda.launches
     assert struct.pack("<i", 192) in launch.parameters
+
+
+def test_autotuners_and_heuristics_compile_what_is_specialised(cuda, kernel):
+    configs = [tlx_xdsl.Config(BLOCKS), tlx_xdsl.Config({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 256})]
+    tuned = tlx_xdsl.autotune(configs, key=["M"])(kernel)
+    (compiled,) = tuned.warmup(*given(), grid=grid)
+    assert compiled.metadata.num_warps == 8
+    assert "shared memory" in tuned.pruned[configs[1]]
+    chosen = tlx_xdsl.heuristics({"BLOCK_K": lambda given: 32})(kernel)
+    compiled = chosen.warmup(*given(), grid=grid, BLOCK_M=64, BLOCK_N=64)
+    assert compiled.metadata.num_warps == 8
+
+
+def _of_stock(fn):
+    """The same function over stock Triton's language."""
+    made = types.FunctionType(fn.__code__, {**fn.__globals__, "tl": triton.language}, fn.__name__)
+    made.__annotations__ = fn.__annotations__
+    return made
+
+
+def test_a_stock_kernel_is_specialised_where_the_drop_in_says_so(cuda):
+    with compat.installed(warp_specialize="rules"):
+        kernel, other = (triton.jit(_of_stock(fn)) for fn in (product, add_one.fn))
+        assert type(kernel) is triton.runtime.JITFunction
+        cuda.parameter_sizes = _sizes(tlx_xdsl.jit(warp_specialize="rules")(product))
+        kernel[grid](*given(), **BLOCKS)
+        with pytest.raises(RuntimeError, match="no GPU"):
+            other[(1,)](FakeTensor(64), 64, BLOCK=64)
+    (launch,) = cuda.launches
+    assert (launch.grid, launch.block) == ((3, 2, 1), (256, 1, 1))
+    assert type(other) is triton.runtime.JITFunction

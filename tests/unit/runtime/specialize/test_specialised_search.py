@@ -140,7 +140,7 @@ def test_the_search_keeps_the_best_and_names_the_others(world):
     assert (by_name["groups"].value, by_name["depth"].value) == (1, 4)
     assert Alternative(6, None, "too much shared memory") in by_name["depth"].alternatives
     assert Alternative(3, 7.5) in by_name["depth"].alternatives
-    assert Alternative(True, 9.5) in by_name["persistent"].alternatives
+    assert Alternative(True, 10.0) in by_name["persistent"].alternatives
     assert world.predicted <= search.MOST_PREDICTED + 1
     again = searched(WANTED, Settings(by="search"))
     assert again.decisions == found.decisions

@@ -147,6 +147,22 @@ def chunk_states(
         h = tl.dot(tl.trans(k), v, h)
 
 
+@tlx_xdsl.jit
+def chunk_outputs(q_ptr, k_ptr, v_ptr, decay_ptr, out_ptr, length, D: tl.constexpr, C: tl.constexpr):
+    """What the tokens of a chunk see of each other: the decays are those of its rows, and of its columns."""
+    rc, rd = tl.arange(0, C), tl.arange(0, D)
+    at = tl.program_id(0) * C + rc
+    inside = at < length
+    places, mask = at[:, None] * D + rd[None, :], inside[:, None]
+    decay = tl.load(decay_ptr + at, mask=inside, other=0.0)
+    q = tl.load(q_ptr + places, mask=mask, other=0.0)
+    k = tl.load(k_ptr + places, mask=mask, other=0.0)
+    scores = tl.dot(q, tl.trans(k)) * tl.exp(decay[:, None] - decay[None, :])
+    scores = tl.where(rc[:, None] >= rc[None, :], scores, 0.0)
+    out = tl.dot(scores.to(tl.float16), tl.load(v_ptr + places, mask=mask, other=0.0))
+    tl.store(out_ptr + places, out.to(tl.float16), mask=mask)
+
+
 class Numbers:
     """Random numbers for arguments, and results to be written."""
 

@@ -178,6 +178,26 @@ def shifted(x_ptr, y_ptr, T, stride, B: tl.constexpr, D: tl.constexpr, SHIFT: tl
 
 
 @tlx_xdsl.jit
+def backwards(x_ptr, y_ptr, T, stride, B: tl.constexpr, D: tl.constexpr):
+    """Blocks from the last to the first one, in a loop."""
+    columns = tl.arange(0, D)
+    acc = tl.zeros((B, D), tl.float32)
+    for i in range(tl.cdiv(T, B) - 1, -1, -1):
+        rows = i * B + tl.arange(0, B)
+        at, mask = rows[:, None] * stride + columns[None, :], (rows < T)[:, None]
+        acc = acc * 0.5 + tl.load(x_ptr + at, mask=mask, other=0.0)
+        tl.store(y_ptr + at, acc.to(tl.float16), mask=mask)
+
+
+@tlx_xdsl.jit
+def last_first(x_ptr, y_ptr, T, stride, B: tl.constexpr, D: tl.constexpr):
+    """Programs that take the blocks from the last to the first one."""
+    rows = (tl.num_programs(0) - 1 - tl.program_id(0)) * B + tl.arange(0, B)
+    at, mask = rows[:, None] * stride + tl.arange(0, D)[None, :], (rows < T)[:, None]
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=mask) * 2, mask=mask)
+
+
+@tlx_xdsl.jit
 def fault(x_ptr, y_ptr, n_ptr, M, N, stride, KIND: tl.constexpr, B: tl.constexpr):  # noqa: C901 (a case for each fault)
     """Loads that are no box, or whose rows are needed."""
     WRAPPED: tl.constexpr = KIND == "sum of wrapped" or KIND == "unmasked wrapped" or KIND == "loose wrapped"
@@ -234,3 +254,41 @@ def cube(x_ptr, y_ptr, count_ptr, N, B: tl.constexpr, COUNTS: tl.constexpr):
     elif COUNTS == 2:
         last = tl.atomic_add(count_ptr, 1.0)
         tl.store(y_ptr + at, last, mask=at < N)
+
+
+@tlx_xdsl.jit
+def wrapped(x_ptr, w_ptr, y_ptr, M, stride, KIND: tl.constexpr, B: tl.constexpr):  # noqa: C901 (a case for each way)
+    """Rows that wrap around, and ways from there to memory, which the mask of the store may hide or not."""
+    rows, columns = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, B)
+    x = tl.load(x_ptr + (rows % M)[:, None] * stride + columns[None, :])
+    w = tl.load(w_ptr + columns[:, None] * B + columns[None, :])
+    out, mask = y_ptr + rows[:, None] * B + columns[None, :], (rows < M)[:, None]
+    if KIND == "left operand":
+        tl.store(out, tl.dot(x, w).to(tl.float16), mask=mask)
+    elif KIND == "right operand":
+        tl.store(out, tl.dot(w, x).to(tl.float16), mask=mask)
+    elif KIND == "accumulator":
+        tl.store(out, tl.dot(w, w, x.to(tl.float32)).to(tl.float16), mask=mask)
+    elif KIND == "carried":
+        for _ in range(3):
+            x = tl.exp2(x.to(tl.float32)).to(tl.float16) - x
+        tl.store(out, x, mask=mask)
+    elif KIND == "carried to a sum":
+        total = tl.zeros((B, B), tl.float32)
+        for _ in range(3):
+            total = tl.dot(w, total.to(tl.float16)) + x
+        tl.store(out, total.to(tl.float16), mask=mask)
+    elif KIND == "sum of the row":
+        tl.store(out, x / tl.sum(x, 1)[:, None], mask=mask)
+    elif KIND == "transposed":
+        tl.store(out, x.T, mask=mask)
+    elif KIND == "transposed with its mask":
+        tl.store(y_ptr + columns[:, None] * B + rows[None, :], x.T, mask=(rows < M)[None, :])
+    elif KIND == "scan":
+        tl.store(out, tl.cumsum(x, 0), mask=mask)
+    elif KIND == "scan of the row":
+        tl.store(out, tl.cumsum(x, 1), mask=mask)
+    elif KIND == "added":
+        tl.atomic_add(out, x, mask=mask)
+    elif KIND == "address":
+        tl.store(y_ptr + x.to(tl.int32), w, mask=mask)

@@ -162,3 +162,20 @@ def test_prints_and_assertions_stay(capfd):
     assert capfd.readouterr().out.count("turn: 1") == 1
     with pytest.raises(CompilationError, match="two turns"):
         kernel.interpret((1,), *arguments(3), out, 3, B=B, stage="ttgir")
+
+
+def nest(a, b, out, N, B: tl.constexpr):
+    """The slot that an inner loop gives back last, at a place that counts the turns of all."""
+    for tile in range(tl.program_id(0), N, tl.num_programs(0)):
+        acc = tl.zeros((B, B), tl.float32)
+        for i in range(tl.cdiv(N, 2)):
+            acc = tl.dot(a.load([i * B, 0]), b.load([i * B, 0]), acc)
+        put(out + tile * B * B, acc, B)
+
+
+def test_counts_over_a_nest_are_proved():
+    out = np.zeros((5, B, B), np.float32)
+    kernel = tlx_xdsl.jit(nest, passes=["after:frontend=tlx-ws-form-tasks{depth=2}", PASSES[1]])
+    report = kernel.check((2,), *arguments(5), out, 5, B=B, prove=True, stages=("ttgir",))
+    assert not report.findings
+    assert [proof.answer for proof in report.proofs] == ["proved"]

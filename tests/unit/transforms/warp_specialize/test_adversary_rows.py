@@ -1,6 +1,5 @@
-"""Kernels in which one group of warps would come to places of another one, and those that look alike and may be split."""
+"""Kernels in which a group of warps would come to places of another one, and others that look alike."""
 
-import numpy as np
 import pytest
 from xdsl.context import Context
 

@@ -73,6 +73,11 @@ def shifted(length):
     return (-(-length // 16),), args, {"B": 16, "D": 16, "SHIFT": 3, "LOWER": True}
 
 
+def rows(length, programs):
+    args = {"x_ptr": padded(length, 16), "y_ptr": padded(length, 16, seed=1), "T": length, "stride": 24}
+    return (programs,), args, {"B": 16, "D": 16}
+
+
 def grouped(n, k, *rows):
     offsets, a, b = np.cumsum([0, *rows]).astype(np.int32), dense(sum(rows), k), dense(len(rows), k, n, seed=1)
     args = {"a_ptr": a, "b_ptr": b, "c_ptr": dense(sum(rows), n, seed=2), "offsets_ptr": offsets, "N": n, "K": k}
@@ -89,6 +94,8 @@ FORMED = {
     "causal attention": ("attention", attention(23, causal=True), 3, 1),
     "chunks": ("chunks", chunks(41), 2, 1),
     "advanced blocks": ("advanced", blocks(40, 24, 48), 2, 1),
+    "a loop backwards": ("backwards", rows(37, 1), 1, 1),
+    "programs backwards": ("last_first", rows(37, 3), 1, 1),
     "bounds below and above": ("shifted", shifted(37), 1, 1),
 }  # fmt: skip
 
@@ -100,6 +107,7 @@ def signature_of(value):
 
 
 def built(kernel, args, constexprs):
+    """The module of a kernel for arguments; the divisors of strides are left to the conditions of a launch."""
     signature = {name: signature_of(value) for name, value in args.items()}
     return build_module(source_of(getattr(pointer_kernels, kernel)), signature, constexprs)
 
@@ -239,3 +247,15 @@ def test_an_axis_without_a_use_has_one_program():
     grid, args, constexprs = tutorial(33, 40, 20)
     module = transformed("matmul", args, constexprs, PERSISTENT)
     assert "grid[1] == 1" in reason(module, (*grid, 2), args, constexprs)
+
+
+@pytest.mark.parametrize(("kind", "is_hidden"), [
+    ("left operand", True), ("right operand", False), ("accumulator", True), ("carried", True),
+    ("carried to a sum", False), ("sum of the row", True), ("transposed", False), ("transposed with its mask", True),
+    ("scan", False), ("scan of the row", False), ("added", True), ("address", False),
+])  # fmt: skip
+def test_ways_of_wrapped_rows_to_memory(kind, is_hidden):
+    args = {"x_ptr": dense(40, 16), "w_ptr": dense(16, 16), "y_ptr": dense(48, 16), "M": 40, "stride": 16}
+    module = transformed("wrapped", args, {"KIND": kind, "B": 16}, IN_KERNEL)
+    # The load of `w` is a box in any case.
+    assert len(ops_of(module, tt.DescriptorLoadOp)) == 1 + is_hidden

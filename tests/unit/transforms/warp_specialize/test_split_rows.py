@@ -66,6 +66,12 @@ def chunk_states(numbers: Numbers, length=100, *, delta: bool):
     return (2,), args, {"D": d, "E": e, "C": 64, "DELTA": delta}
 
 
+def chunk_outputs(numbers: Numbers, length=200):
+    args = {name: numbers.half(length, 32) for name in ("q_ptr", "k_ptr", "v_ptr")}
+    args |= {"decay_ptr": numbers.single(length), "out_ptr": numbers.result(length, 32), "length": length}
+    return (2,), args, {"D": 32, "C": 128}
+
+
 def signature_of(value) -> str:
     if isinstance(value, tuple):
         return f"tensordesc<fp16{list(value[1])}>"
@@ -115,6 +121,7 @@ CASES = {
     "attention": ("attention", attention, {"BIAS": True}),
     "causal attention": ("attention", attention, {"CAUSAL": True}),
     "cross entropy": ("cross_entropy", cross_entropy, {}),
+    "outputs of chunks": ("chunk_outputs", chunk_outputs, {}),
     "states": ("chunk_states", chunk_states, {"delta": False}),
     "states of the delta rule": ("chunk_states", chunk_states, {"delta": True}),
 }

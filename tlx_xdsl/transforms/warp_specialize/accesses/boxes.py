@@ -19,7 +19,7 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.structure.places import Clamped, Place
-from tlx_xdsl.analysis.structure.values import ONE, ZERO, Mask, Wrapped
+from tlx_xdsl.analysis.structure.values import ONE, ZERO, Computed, Mask, Wrapped
 from tlx_xdsl.layouts.encodings import Ints
 
 from .division import Side, divide
@@ -89,7 +89,9 @@ def _bounded(sides: list[Side], mask: Mask, facts: Facts) -> list[Side]:
             found.append(side)
             continue
         if side.bends_at is not None:
-            raise NoBoxError("its mask bounds what wraps around")
+            if not is_at_most(upper, side.bends_at):
+                raise NoBoxError("its mask does not hide what wraps around")
+            side = replace(side, bound=None, bends_at=None)
         if lower is None and upper is not None and facts.natural_if(-facts.parts(upper)[1]) is None:
             # What lies beyond is in memory, too, and must make no difference.
             found.append(replace(side, bends_at=upper, is_open=True))
@@ -97,6 +99,17 @@ def _bounded(sides: list[Side], mask: Mask, facts: Facts) -> list[Side]:
         coordinate = ZERO if lower is None else -lower
         found.append(replace(side, bound=upper, coordinate=coordinate, is_fixed=lower is not None))
     return found
+
+
+def is_at_most(bound: Polynomial | None, limit: Polynomial) -> bool:
+    """True if a mask that ends at `bound` hides every position from `limit` on."""
+    if bound is None:
+        return False
+    if (number := (bound - limit).number) is not None:
+        return number <= 0
+    least = [symbol for symbol in bound.symbols if isinstance(symbol, Computed) and symbol.function == "min"]
+    is_one = len(least) == 1 and bound == Polynomial.of(least[0])
+    return is_one and any(is_at_most(each, limit) for each in least[0].arguments)
 
 
 def form_box(
@@ -205,12 +218,15 @@ class _Conditions:
 
     def _whole_units(self, elements: Polynomial, what: str) -> None:
         wanted = UNIT // self._size
-        if self._facts.divisor(elements) % wanted == 0:
-            return
-        text = self._facts.factor_text(elements) if self._facts.is_of_launch(elements) else None
-        if text is None or elements.number is not None:
+        of_launch, varying = self._facts.parts(elements)
+        if self._facts.divisor(varying) % wanted:
             raise NoBoxError(f"{what} at {elements}, which is no multiple of {UNIT} bytes as far as known")
-        self._said(elements)
+        if self._facts.divisor(of_launch) % wanted == 0:
+            return
+        text = self._facts.factor_text(of_launch)
+        if text is None or of_launch.number is not None:
+            raise NoBoxError(f"{what} at {elements}, which is no multiple of {UNIT} bytes")
+        self._said(of_launch)
         self.found.append(f"{text} % {wanted} == 0")
 
     def _positive(self, form: Polynomial, what: str) -> None:
@@ -221,7 +237,13 @@ class _Conditions:
         if not self._facts.is_of_launch(form) or (text := self._facts.text(form)) is None:
             raise NoBoxError(f"the {what} {form} of its tensor does not follow from the arguments")
         self._said(form)
-        self.found.append(f"{text} > 0")
+        ((product, number), *others) = form
+        if others or number < 0:
+            self.found.append(f"{text} > 0")
+            return
+        # A product of numbers that are above 0.
+        for symbol in sorted((symbol for symbol, _ in product), key=str):
+            self.found.append(f"{self._facts.text(Polynomial.of(symbol))} > 0")
 
     def _said(self, form: Polynomial) -> None:
         self.found += self._facts.said_if(form)

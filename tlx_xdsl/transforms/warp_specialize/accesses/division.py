@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tlx_xdsl.analysis.integers.polynomials import Monomial, Polynomial
+from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.structure.values import ONE, ZERO
 
 from .facts import Facts
+from .quotients import quotient
 
 
 @dataclass(frozen=True)
@@ -56,29 +57,16 @@ def divide(sides: list[Side], rest: Polynomial, facts: Facts) -> tuple[list[Side
             outer, factor, symbols, bounded=False
         ):
             outer.append(Side(1, factor, coordinate=symbols))
-    for product, number in constant:
-        # A difference stays with the tensor's first element, so that coordinates are not negative.
-        if number > 0 and _absorbed(inner, Polynomial({product: number}), ONE, bounded=True):
-            constant -= Polynomial({product: number})
+    # What is added goes first: a difference that would leave a coordinate negative stays with the tensor's begin.
+    for product, number in sorted(constant, key=lambda term: term[1] < 0):
+        part, before = Polynomial({product: number}), list(inner)
+        if not _absorbed(inner, part, ONE, bounded=True):
+            continue
+        if number < 0 and any(facts.natural_if(side.coordinate) is None for side in inner if not side.is_fixed):
+            inner[:] = before
+            continue
+        constant -= part
     return outer, inner, constant
-
-
-def quotient(form: Polynomial, divisor: Polynomial) -> Polynomial | None:
-    """The polynomial whose product with `divisor` is `form`; only products of symbols divide more than themselves."""
-    if form == divisor:
-        return ONE
-    if len(divisor.terms) != 1:
-        return None
-    ((product, number),) = divisor
-    found: dict[Monomial, int] = {}
-    for each, factor in form:
-        powers = dict(each)
-        for symbol, power in product:
-            powers[symbol] = powers.get(symbol, 0) - power
-        if factor % number or any(power < 0 for power in powers.values()):
-            return None
-        found[frozenset((symbol, power) for symbol, power in powers.items() if power)] = factor // number
-    return Polynomial(found)
 
 
 def _absorbed(sides: list[Side], factor: Polynomial, symbols: Polynomial, *, bounded: bool) -> bool:

@@ -6,7 +6,7 @@ from functools import reduce
 
 from xdsl.dialects import arith as upstream, scf
 from xdsl.dialects.builtin import IndexType, IntegerType
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.analysis.integers.polynomials import Monomial, Polynomial, Symbol
@@ -22,11 +22,14 @@ _SMALLEST_PART = 2
 
 
 class Emission:
-    """Makes values of polynomials in the scalars of one function."""
+    """Makes values of polynomials in the scalars of one function, or of a region of it that is isolated from above."""
 
-    def __init__(self, function: tt.FuncOp, sums: Sums):
+    def __init__(self, function: tt.FuncOp | Region, sums: Sums):
         self._sums = sums
         self._values: dict[Polynomial, list[SSAValue]] = {}
+        blocks = function.blocks if isinstance(function, Region) else ()
+        for argument in (argument for block in blocks for argument in block.args):
+            self._add(argument)
         for op in function.walk():
             arguments = [argument for region in op.regions for block in region.blocks for argument in block.args]
             for value in (*op.results, *arguments):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import gcd
 
-from xdsl.dialects import arith as upstream
+from xdsl.dialects import arith as upstream, scf
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
@@ -16,6 +17,7 @@ from tlx_xdsl.analysis.structure.values import ZERO
 from tlx_xdsl.dialects import arith, tlx, tt
 
 from .arguments import HOST_VALUE, descriptors_of
+from .quotients import quotient
 
 _NATURAL = (tt.GetProgramIdOp, tt.GetNumProgramsOp, tlx.ReplicaIdOp)
 _AS_DIVIDEND = (upstream.DivSIOp, upstream.RemSIOp, upstream.ShRSIOp)
@@ -37,6 +39,7 @@ class Facts:
             if isinstance(divisor := held.data.get("tt.divisibility"), IntegerAttr):
                 self._divisors[argument] = divisor.value.data
         self._of_host = host_values(function)
+        self._programs = [op for op in function.body.walk() if isinstance(op, tt.GetNumProgramsOp)]
 
     # What follows from the arguments ---------------------------------------------------------------------------------
 
@@ -76,6 +79,9 @@ class Facts:
         """Return the conditions at a launch under which a number is not negative; None where it may be."""
         found: list[str] = []
         if any(number < 0 for _, number in form):
+            for least in self._leasts(form):
+                if (asked := self.natural_if(least)) is not None:
+                    return asked
             # A difference of arguments has no sign of its own.
             if not self.is_of_launch(form) or (text := self.text(form)) is None:
                 return None
@@ -85,6 +91,30 @@ class Facts:
                 return None
             found += asked
         return found
+
+    def _leasts(self, form: Polynomial) -> Iterator[Polynomial]:
+        """What a number that counts down is at least: in the last turn of its loop, or in the last program."""
+        for symbol in sorted(form.symbols, key=str):
+            if (factor := form.coefficient(symbol)) is None or any(number > 0 for _, number in factor):
+                continue
+            if any(self._symbol_natural_if(each) != [] for each in factor.symbols):
+                continue
+            last = self._last(symbol, factor)
+            if last is not None:
+                yield form - factor * Polynomial.of(symbol) + last
+
+    def _last(self, symbol: Symbol, factor: Polynomial) -> Polynomial | None:
+        """The least that `factor * symbol` can be."""
+        match symbol:
+            case Counter(scf.ForOp() as loop):
+                # In the last turn the steps that are done reach less than from the first to the last number.
+                times = quotient(factor, self.sums.of(loop.step))
+                return None if times is None else times * (self.sums.of(loop.ub) - self.sums.of(loop.lb) - 1)
+            case Scalar(value) if isinstance(op := value.owner, tt.GetProgramIdOp):
+                programs = [each for each in self._programs if each.axis == op.axis]
+                return factor * (self.sums.of(programs[0].result) - 1) if programs else None
+            case _:
+                return None
 
     def divisor(self, form: Polynomial) -> int:
         """A number that divides all values; 0 for 0."""

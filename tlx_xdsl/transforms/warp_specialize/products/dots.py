@@ -2,7 +2,7 @@
 
 A product of blocks that were loaded from buffers reads these where they lie, and is issued without waiting for its
 end. The wait comes where something else than another product needs the result (`products_in_flight.py`), and the
-arrival that gives a slot of a ring back moves behind the wait that ends the last read of it (`releases.py`).
+arrival that gives a slot of a ring back moves after the wait that ends the last read of it (`releases.py`).
 
 Before:
 ```mlir
@@ -23,7 +23,6 @@ ttng.arrive_barrier %empty, 1 : ...
 
 from __future__ import annotations
 
-from xdsl.dialects.arith import AddfOp
 from xdsl.dialects.builtin import BoolAttr, IntegerType, ModuleOp, i1
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
@@ -34,13 +33,14 @@ from tlx_xdsl.dialects.base import element_bits, layout_attr, scalar_type, shape
 from tlx_xdsl.layouts.shared import default_nvmma_layout
 from tlx_xdsl.targets import Feature
 
-from ...rewriting import Pass, insert_before, ops_of
+from ...rewriting import Pass, insert_before, ops_of, replace
 from ..tasks_of import copies_of
 from .dot_operands import InPlace, buffer_type, in_place, is_zero, why_no_wgmma
 from .numbers import number
 from .products_in_flight import wait_for_products
 from .releases import Reads, move_releases
-from .ring_links import RingLinks
+from .ring_links import HELD_OVER, RingLinks
+from .sums import fold_sums
 
 
 class AsyncDotsPass(Pass):
@@ -65,47 +65,47 @@ class _Partition:
         self.tasks = tasks
         self.region = region
         self.copies = copies_of(tasks, index)
+        self.rings = RingLinks(tasks)
         self.reads: Reads = {}
         """The products that read a buffer in place, by the load that they did without."""
 
     def convert(self) -> None:
         """Convert products, then complete them and give slots back."""
+        fold_sums(self.region)
         for dot in _products(self.region):
             if why_no_wgmma(dot) is None:
                 self._convert(dot)
         if not self.reads and not any(isinstance(op, ttng.WarpGroupDotOp) for op in self.region.walk()):
             return
-        wait_for_products(self.region)
-        move_releases(self.region, self.reads, RingLinks(self.tasks))
+        held_over = {
+            product for load, products in self.reads.items() if HELD_OVER in load.attributes for product in products
+        }
+        wait_for_products(self.region, held_over)
+        move_releases(self.region, self.reads, self.rings)
         self._drop_idle_loads()
 
     def _convert(self, dot: tt.DotOp) -> None:
-        place, accumulator = _sum_of(dot)
         a = in_place(dot.a, rows_run_along_k=True)
         b = in_place(dot.b, rows_run_along_k=False)
-        operand_b = b.view(place) if b is not None else self._buffered(dot.b, place)
-        operand_a = a.view(place) if a is not None else dot.a
-        fresh = [number(place, 0, i1)] if is_zero(accumulator) else []
+        operand_b = b.view(dot) if b is not None else self._buffered(dot.b, dot)
+        operand_a = a.view(dot) if a is not None else dot.a
+        use_accumulator = [number(dot, 0, i1)] if is_zero(dot.c) else []
         depth, limit = shape_of_tensor(dot.a.type)[1], dot.max_num_imprecise_acc.value.data
         # Where sums of fp8 are moved to f32 on the way, threads touch the accumulator meanwhile.
         element = scalar_type(dot.a.type)
-        moves_sums = element_bits(element) == 8 and not isinstance(element, IntegerType) and limit < depth
-        product = ttng.WarpGroupDotOp(
-            operands=[operand_a, operand_b, accumulator, fresh],
-            properties={
-                "inputPrecision": dot.input_precision,
-                "maxNumImpreciseAcc": dot.max_num_imprecise_acc,
-                "isAsync": BoolAttr.from_bool(not moves_sums),
-            },
-            result_types=[dot.d.type],
+        is_limited = element_bits(element) == 8 and not isinstance(element, IntegerType) and limit < depth
+        product = replace(
+            dot,
+            ttng.WarpGroupDotOp(
+                operands=[operand_a, operand_b, dot.c, use_accumulator],
+                properties={
+                    "inputPrecision": dot.input_precision,
+                    "maxNumImpreciseAcc": dot.max_num_imprecise_acc,
+                    "isAsync": BoolAttr.from_bool(not is_limited),
+                },
+                result_types=[dot.d.type],
+            ),
         )
-        insert_before(place, product, located_at=dot)
-        result = place.results[0]
-        product.d.name_hint = result.name_hint or dot.d.name_hint
-        result.replace_all_uses_with(product.d)
-        Rewriter.erase_op(place)
-        if place is not dot:
-            Rewriter.erase_op(dot)
         for found in (a, b):
             if found is not None:
                 self.reads.setdefault(found.load, []).append(product)
@@ -141,24 +141,13 @@ class _Partition:
         for load in self.reads:
             if not load.result.uses.get_length():
                 Rewriter.erase_op(load)
+        for op in self.region.walk():
+            op.attributes.pop(HELD_OVER, None)
 
 
 def _products(region: Region) -> list[tt.DotOp]:
     """Return the products of a region, in the order of the program; they may be replaced meanwhile."""
     return [op for op in region.walk() if isinstance(op, tt.DotOp)]
-
-
-def _sum_of(dot: tt.DotOp) -> tuple[Operation, SSAValue]:
-    """Return the operation that the product replaces, and what it adds to.
-
-    A sum with a product that adds to zeros is a product that adds to the other summand.
-    """
-    uses = list(dot.d.uses)
-    if len(uses) == 1 and is_zero(dot.c) and not dot.max_num_imprecise_acc.value.data:
-        op = uses[0].operation
-        if isinstance(op, AddfOp) and op.parent is dot.parent and op.lhs is not op.rhs:
-            return op, op.rhs if op.lhs is dot.d else op.lhs
-    return dot, dot.c
 
 
 def _drop_steps(found: InPlace) -> None:

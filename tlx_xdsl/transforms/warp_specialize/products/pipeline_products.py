@@ -51,6 +51,7 @@ from ...rewriting import Pass, ops_of
 from .ring_links import RingLinks
 from .rotation import rotate
 from .stages import stages_of
+from .sums import fold_sums
 
 NOTE = "tlx.note"
 
@@ -65,6 +66,7 @@ class PipelineProductsPass(Pass):
         for tasks in ops_of(op, ttg.WarpSpecializeOp):
             rings = RingLinks(tasks)
             for region in tasks.partitions.partition_regions:
+                fold_sums(region)
                 for loop in [inner for inner in region.walk() if isinstance(inner, scf.ForOp)]:
                     if any(isinstance(each, tt.DotOp) for each in loop.body.block.ops):
                         _rotate(loop, rings)

@@ -24,10 +24,13 @@ from tlx_xdsl.dialects.ttng import WarpGroupDotOp, WarpGroupDotWaitOp
 from .dot_operands import root_of
 
 
-def wait_for_products(region: Region) -> None:
-    """Insert the waits for all products of a region; their results are used as if they were complete."""
+def wait_for_products(region: Region, held_over: set[WarpGroupDotOp]) -> None:
+    """Insert the waits for all products of a region; their results are used as if they were complete.
+
+    Those that read a slot which is held over to the next turn end in their own.
+    """
     products = [op for op in region.walk() if _is_issued(op)]
-    carried = [op for op in products if isinstance(op, WarpGroupDotOp) and _is_carried(op)]
+    carried = [op for op in products if isinstance(op, WarpGroupDotOp) and _is_carried(op, held_over)]
     early = [op for op in products if isinstance(op, WarpGroupDotOp) and op not in carried and not _is_added_to(op.d)]
     for product in early:
         wait_before_use(product.d)
@@ -74,7 +77,7 @@ def _is_added_to(value: SSAValue) -> bool:
     return op.operands[index] is op.c and op.parent is block and op.a is not value
 
 
-def _is_carried(product: WarpGroupDotOp) -> bool:
+def _is_carried(product: WarpGroupDotOp, held_over: set[WarpGroupDotOp]) -> bool:
     """Return whether a loop may carry the result in flight to the next turn."""
     use = _only_use(product.d)
     block = product.parent
@@ -82,14 +85,16 @@ def _is_carried(product: WarpGroupDotOp) -> bool:
     if use is None or block is None or not isinstance(use[0], scf.YieldOp) or not isinstance(loop, scf.ForOp):
         return False
     argument = block.args[1 + use[1]]
-    return _is_added_to(argument) and _reads_only_rings(product)
+    return _is_added_to(argument) and _reads_only_rings(product, held_over)
 
 
-def _reads_only_rings(product: WarpGroupDotOp) -> bool:
-    """Return whether all products that add up to this one read nothing that the consumer itself writes."""
+def _reads_only_rings(product: WarpGroupDotOp, held_over: set[WarpGroupDotOp]) -> bool:
+    """Return whether all products that add up to this one read nothing but slots that they may hold."""
     op: WarpGroupDotOp | None = product
     while op is not None:
         if not isinstance(op.a.type, MemDescType) or _is_filled_here(op.a) or _is_filled_here(op.b):
+            return False
+        if op in held_over:
             return False
         before = op.c
         op = before.op if isinstance(before, OpResult) and isinstance(before.op, WarpGroupDotOp) else None

@@ -1,7 +1,7 @@
-"""Arrivals that give slots of rings back: behind the wait that ends the last product which reads the slot.
+"""Arrivals that give slots of rings back: after the wait that ends the last product which reads the slot.
 
 Before, the consumer has loaded a slot to registers and arrives at once. After, products read the slot in place. So
-the arrival moves behind the first wait that leaves none of these products in flight. Where a loop carries them in
+the arrival moves after the first wait that leaves none of these products in flight. Where a loop carries them in
 flight, that is in the next turn: there the consumer gives back the slot of the turn before, and after the loop that
 of the last turn. With one slot there is none for the next turn meanwhile, and the wait lets nothing be in flight.
 """
@@ -22,7 +22,7 @@ from tlx_xdsl.dialects.ttg import memdesc_type
 from ...rewriting import constant_integer, insert_before
 from .numbers import number
 from .products_in_flight import in_block, products_between
-from .ring_links import RingLinks
+from .ring_links import HELD_OVER, RingLinks
 from .trip_counts import is_known_to_run
 from .turn_counts import Turns, turns_of
 
@@ -46,6 +46,9 @@ def _move(arrival: ttng.ArriveBarrierOp, reads: Reads, rings: RingLinks) -> None
         # An arrival that belongs to no known ring may give back all that was read before.
         if ring is not None and rings.ring_of(load.src) not in (ring, None):
             continue
+        # Such a slot is given back in the next turn, and its products end in this one.
+        if HELD_OVER in load.attributes and load.parent is block:
+            continue
         if _lies_in(load, block) and order[in_block(load, block)] < order[arrival]:
             readers += products
     if not readers:
@@ -53,11 +56,11 @@ def _move(arrival: ttng.ArriveBarrierOp, reads: Reads, rings: RingLinks) -> None
     last = max(readers, key=lambda product: order[in_block(product, block)])
     outer = in_block(last, block)
     if outer is not last:
-        _place_after(arrival, _behind_waits(outer), order)
+        _place_after(arrival, _after_waits(outer), order)
     elif not last.is_async.value.data:
-        _place_after(arrival, _behind_waits(last), order)
+        _place_after(arrival, _after_waits(last), order)
     elif (wait := _completion(last, last.next_op, None, block, 0)) is not None:
-        _place_after(arrival, _behind_waits(wait), order)
+        _place_after(arrival, _after_waits(wait), order)
     else:
         _release_in_next_turn(arrival, last, block, rings)
 
@@ -69,7 +72,7 @@ def _lies_in(op: Operation, block: Block) -> bool:
     return parent is not None
 
 
-def _behind_waits(op: Operation) -> Operation:
+def _after_waits(op: Operation) -> Operation:
     """Return the last one of the waits and arrivals that follow an operation directly."""
     following = op.next_op
     while isinstance(following, ttng.WarpGroupDotWaitOp | ttng.ArriveBarrierOp | ttg.MemDescIndexOp):
@@ -80,7 +83,7 @@ def _behind_waits(op: Operation) -> Operation:
 
 
 def _place_after(arrival: ttng.ArriveBarrierOp, place: Operation, order: dict[Operation, int]) -> None:
-    """Move an arrival and the view of its barrier behind an operation, unless it is there already."""
+    """Move an arrival and the view of its barrier after an operation, unless it is there already."""
     if place in order and order[place] < order[arrival]:
         return
     view = arrival.alloc.owner
@@ -125,7 +128,7 @@ def _release_in_next_turn(
     assert wait is not None, "a wait follows the last product of the body"
     depth, count = turns
     ring = rings.ring_of(arrival.alloc)
-    place = _behind_waits(wait).next_op
+    place = _after_waits(wait).next_op
     assert place is not None, "a block ends in an operation"
     is_later = insert_before(place, CmpiOp("sgt", loop.body.block.args[0], loop.lb))
     _arrive_at_slot_before(arrival, count.value, depth, is_later.result, place)
@@ -190,8 +193,8 @@ def _arrive_at_slot_before(
 
 
 def _end_in_this_turn(arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroupDotOp, block: Block) -> None:
-    """Let the wait at the end of the body leave nothing in flight, and arrive behind it."""
+    """Let the wait at the end of the body leave nothing in flight, and arrive after it."""
     waits = [op for op in block.ops if isinstance(op, ttng.WarpGroupDotWaitOp)]
     last = waits[-1]
     last.pendings = IntegerAttr(0, i32)
-    _place_after(arrival, _behind_waits(last), {})
+    _place_after(arrival, _after_waits(last), {})

@@ -14,6 +14,9 @@ from tlx_xdsl.dialects.base import Kind, Space, accesses_of
 
 from .dot_operands import root_of
 
+HELD_OVER = "tlx.held_over"
+"""Mark of a load whose slot is given back in the next turn of the loop; only until `tlx-ws-async-dots`."""
+
 
 class RingLinks:
     """The rings that the tasks of a kernel have."""
@@ -34,7 +37,9 @@ class RingLinks:
         filled: list[SSAValue] = []
         for op in region.walk():
             found = accesses_of(op) or ()
-            written = [each.value for each in found if each.space is Space.SHARED and each.kind & Kind.WRITE]
+            # What threads store themselves is theirs.
+            copies = [each for each in found if each.completes_on is not None]
+            written = [each.value for each in copies if each.space is Space.SHARED and each.kind & Kind.WRITE]
             arrived = [each.value for each in found if each.kind & (Kind.COMPLETE | Kind.ARRIVE)]
             if isinstance(op, ttng.WaitBarrierOp):
                 waits = [] if filled else waits

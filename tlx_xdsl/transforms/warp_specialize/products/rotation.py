@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -16,6 +17,7 @@ from tlx_xdsl.dialects.tt import FuncOp
 from ...rewriting import constant_integer
 from ..accesses.arguments import add_conditions
 from .folding import folded
+from .ring_links import HELD_OVER
 from .stages import Stages
 from .trip_counts import conditions_to_run
 
@@ -30,7 +32,7 @@ def rotate(loop: scf.ForOp, stages: Stages) -> scf.ForOp:
 
 @dataclass
 class _End:
-    """Where operations are inserted: before one of a block, or at the end of a block."""
+    """A place of new operations: before one of a block, or at the end of a block."""
 
     point: InsertPoint
     holder: Operation
@@ -90,12 +92,12 @@ class _Rotation:
         """Insert the three parts; return the loop, and what the results of the old one are."""
         values: Values = {self.induction: self.loop.lb}
         values.update(zip(self.body.args[1:], self.loop.iter_args, strict=True))
-        self._copy([*self.stages.first, *self.stages.rest], values, at)
+        self._copy([*self.stages.first, *self.stages.between, *self.stages.last], values, at, is_early=True)
         starts = self._carried(values)
         loop = self._loop(starts, at)
         values = self._late_values(loop.results)
         values[self.induction] = loop.results[-1] if self.carries_turn else self._turn_before(self.loop.ub, at)
-        self._copy(self.stages.late, values, at)
+        self._copy([*self.stages.late, *self.stages.tail], values, at)
         results = dict(zip(self.early, loop.results, strict=False))
         return loop, [results[n] if n in results else values.get(v, v) for n, v in enumerate(self.yielded)]
 
@@ -120,13 +122,15 @@ class _Rotation:
         within = _End(InsertPoint.at_end(block), old)
         values: Values = {self.induction: block.args[0]}
         values.update((self.body.args[1 + n], block.args[1 + i]) for i, n in enumerate(self.early))
-        self._copy(self.stages.first, values, within)
+        self._copy(self.stages.first, values, within, is_early=True)
         late = self._late_values(block.args[1:])
         late[self.induction] = block.args[-1] if self.carries_turn else self._turn_before(block.args[0], within)
         self._copy(self.stages.late, late, within)
+        self._copy(self.stages.between, values, within, is_early=True)
+        self._copy(self.stages.tail, late, within)
         for n in self.stages.late_arguments:
             values[self.body.args[1 + n]] = late[self.yielded[n]]
-        self._copy(self.stages.rest, values, within)
+        self._copy(self.stages.last, values, within, is_early=True)
         within.add(scf.YieldOp(*self._carried(values)), old)
         second = self._fold(arith.AddiOp(old.lb, old.step), at)
         loop = scf.ForOp(second, old.ub, old.step, starts, block)
@@ -140,7 +144,7 @@ class _Rotation:
         """Insert the induction variable of the turn before."""
         return at.add(arith.SubiOp(turn, self.loop.step), self.loop).results[0]
 
-    def _copy(self, ops: Iterable[Operation], values: Values, at: _End) -> None:
+    def _copy(self, ops: Iterable[Operation], values: Values, at: _End, *, is_early: bool = False) -> None:
         """Insert copies of operations, and add their results to `values`."""
         for op in ops:
             copy = op.clone(values)
@@ -150,6 +154,8 @@ class _Rotation:
                 copy.erase()
                 continue
             at.add(copy, op)
+            if is_early and op in self.stages.held_over:
+                copy.attributes[HELD_OVER] = UnitAttr()
             for inner, model in zip(copy.walk(), op.walk(), strict=True):
                 inner.location = model.location
             for old, new in zip(op.results, copy.results, strict=True):

@@ -30,13 +30,19 @@ class Stages:
     first: list[Operation]
     """The early products and what they are computed from."""
     late: list[Operation]
-    """The late products, what they read from rings, and what depends on them."""
-    rest: list[Operation]
-    """All other work, of the early stage: first what depends on no late product of the turn before."""
+    """The late products, and what they read from rings."""
+    between: list[Operation]
+    """Work of the early stage that depends on no late product of the turn before."""
+    tail: list[Operation]
+    """What depends on the late products in their turn."""
+    last: list[Operation]
+    """All other work, of the early stage."""
     late_arguments: frozenset[int]
     """Numbers of the carried values that the late stage computes."""
     crossing: list[SSAValue]
     """Values of the early stage that the late stage takes."""
+    held_over: frozenset[Operation]
+    """Loads of the early stage from slots that the late stage gives back."""
 
 
 def stages_of(loop: scf.ForOp, rings: RingLinks) -> Stages | None:
@@ -68,6 +74,7 @@ def _deal(
     from_rings, by_turn = graph.from_rings(), graph.by_turn()
     again = graph.inputs_within(late, from_rings - late)
     late = late | again
+    held_over: set[Operation] = set()
     for unit in graph.units:
         if again.intersection(unit.loads):
             late |= set(unit.arrivals)
@@ -77,6 +84,8 @@ def _deal(
             elif unit.depth < 2:
                 # The task would hold one slot while it waits for the next.
                 return None
+            else:
+                held_over |= set(unit.loads)
     late |= graph.inputs_within(late, by_turn)
     only_late = _only(graph, late, again | by_turn, first)
     for unit in graph.units:
@@ -89,18 +98,19 @@ def _deal(
     crossing = _crossing(graph, late)
     if any(isinstance(value.type, MemDescType) for value in crossing):
         return None
+    products = [op for op in late if isinstance(op, tt.DotOp)]
+    tail = graph.followers(products) - graph.cone(products)
     converted = [op for op in rest if op not in after and _is_conversion(graph, op, late)]
     return Stages(
         [op for op in graph.ops if op in first],
-        [op for op in graph.ops if op in late],
-        [
-            *(op for op in rest if op not in after and op not in converted),
-            *(op for op in rest if op in after),
-            # The registers of an operand are written when the product that reads the old ones has ended.
-            *converted,
-        ],
+        [op for op in graph.ops if op in late and op not in tail],
+        [op for op in rest if op not in after and op not in converted],
+        [op for op in graph.ops if op in late and op in tail],
+        # The registers of an operand are written when the product that reads the old ones has ended.
+        [*(op for op in rest if op in after), *converted],
         late_arguments,
         crossing,
+        frozenset(held_over),
     )
 
 

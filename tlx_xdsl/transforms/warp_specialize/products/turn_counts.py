@@ -107,7 +107,9 @@ def _turns(loop: scf.ForOp, step: SSAValue, place: Operation) -> SSAValue:
     type_ = loop.lb.type
     distance = loop.ub
     if constant_integer(loop.lb) != 0:
-        distance = insert_before(place, arith.SubiOp(_not_below(loop.ub, loop.lb, place), loop.lb)).result
+        distance = insert_before(place, arith.SubiOp(loop.ub, loop.lb)).result
+    # Not negative, so that divisions by the slots of a ring are whole.
+    distance = insert_before(place, arith.MaxSIOp(distance, number(place, 0, type_))).result
     if known is None:
         less = insert_before(place, arith.SubiOp(loop.step, number(place, 1, type_))).result
     else:

@@ -2,8 +2,8 @@
 
 From the products on, a cut spreads over operations by their ties (`dialects/dimensions.py`) and over control flow by
 its edges: to the operands that give the rows, and to everything that is made of them. What can be computed again of
-numbers (offsets, masks, pointers, constants) is not drawn in: it is computed once as a whole and once in parts, where
-both are used. What a cut does not get to, each group has whole.
+numbers is not drawn in (offsets, masks, pointers, constants, a loaded row of scales): it is computed once as a whole
+and once in parts, where both are used. What a cut does not get to, each group has whole.
 
 A cut ends in a refusal where an operation combines rows with each other, or where a value would be cut along two
 dimensions.
@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import regions, tt
+from tlx_xdsl.dialects.base import is_set
 from tlx_xdsl.dialects.dimensions import Side, Tie, shape_of_value, ties
 from tlx_xdsl.dialects.scf import LOOPS
 
@@ -31,6 +32,7 @@ class Cuts:
 
     def __init__(self, function: tt.FuncOp, groups: int, axis: int) -> None:
         self.groups = groups
+        self._what = "rows" if axis == -2 else "columns"
         self.dims: dict[SSAValue, int] = {}
         """The dimension along which each value is cut that there is once."""
         self.parts: dict[SSAValue, set[int]] = {}
@@ -64,7 +66,9 @@ class Cuts:
     def _cut(self, value: SSAValue, dim: int, user: Operation) -> None:
         """Cut a value along `dim`, which `user` asks for."""
         if shape_of_value(value)[dim] % self.groups:
-            raise refusal_at(value, f"{shape_of_value(value)[dim]} rows can't be shared by {self.groups} groups")
+            raise refusal_at(
+                value, f"{shape_of_value(value)[dim]} {self._what} can't be shared by {self.groups} groups"
+            )
         if is_recomputable(value):
             if dim not in self.parts.setdefault(value, set()):
                 self.parts[value].add(dim)
@@ -90,7 +94,7 @@ class Cuts:
         elif isinstance(value, OpResult):
             self._tie(value.op, Side(True, value.index, dim))
         elif not isinstance(value.type, tt.DescriptorType):
-            raise refusal_at(value, f"{_name(value)} comes from where its rows can't be chosen")
+            raise refusal_at(value, f"{_name(value)} comes from where its {self._what} can't be chosen")
 
     def _follow(self, values: Sequence[SSAValue], dim: int, user: Operation) -> None:
         for value in values:
@@ -101,7 +105,7 @@ class Cuts:
         """Cut everything that is tied to one side of `op`."""
         tie = next((each for each in ties(op) if side in each), None)
         if tie is None:
-            raise refusal_at(op, f"'{op.name}' needs all rows of {_name(side.value(op))} at once")
+            raise refusal_at(op, f"'{op.name}' needs all {self._what} of {_name(side.value(op))} at once")
         if note and self.tied.setdefault(op, tie) != tie:
             raise refusal_at(op, f"'{op.name}' would have to be cut along rows and columns")
         for each in tie:
@@ -110,7 +114,10 @@ class Cuts:
 
 
 def is_recomputable(value: SSAValue) -> bool:
-    """Say whether a tensor or a descriptor follows from numbers by pure operations, and may be computed again."""
+    """Say whether a tensor or a descriptor follows from numbers by pure operations, and may be computed again.
+
+    A row or a column that is loaded at places that do so may be loaded again, too: that is cheap.
+    """
     stack, seen = [value], set[SSAValue]()
     while stack:
         each = stack.pop()
@@ -118,10 +125,19 @@ def is_recomputable(value: SSAValue) -> bool:
             continue
         seen.add(each)
         op = each.owner
-        if isinstance(op, Block) or op.regions or isinstance(op, PRODUCTS) or not is_side_effect_free(op):
+        if isinstance(op, Block) or op.regions or isinstance(op, PRODUCTS):
+            return False
+        if not is_side_effect_free(op) and not _is_load_of_a_line(op):
             return False
         stack.extend(op.operands)
     return True
+
+
+def _is_load_of_a_line(op: Operation) -> bool:
+    """Say whether an operation loads one row or column by threads, in no order with anything else."""
+    if not isinstance(op, tt.LoadOp) or is_set(op, "isVolatile"):
+        return False
+    return sum(size > 1 for size in shape_of_value(op.result)) <= 1
 
 
 def _products(function: tt.FuncOp) -> list[Operation]:

@@ -8,7 +8,6 @@ from typing import Any
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, IntegerAttr, TensorType, i32
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
-from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import arith as our_arith, tt
 from tlx_xdsl.dialects.base import as_tensor
@@ -16,6 +15,7 @@ from tlx_xdsl.dialects.dimensions import shape_of_value
 from tlx_xdsl.dialects.tlx import ReplicaIdOp
 
 from ...rewriting import constant, insert_before, retype, update_signature
+from ..slices import is_only_read
 from .cuts import Cuts
 from .whole_accesses import whole_stores
 
@@ -55,7 +55,7 @@ class Parts:
         for op in once:
             self._let_first_group(op)
         for op in reversed(ops):
-            if is_side_effect_free(op) and op.results and not any(result.uses for result in op.results):
+            if is_only_read(op) and not op.regions and op.results and not any(each.uses for each in op.results):
                 op.detach()
                 op.erase()
         update_signature(self._function)

@@ -74,7 +74,10 @@ def split_rows(function: tt.FuncOp, groups: int) -> WarpSpecializeRefusal | None
         Parts(function, cuts).make()
         function.attributes["tlx.replicas"] = IntegerAttr(groups, i32)
         return None
-    return reasons[0]
+    rows, columns = reasons
+    if rows.reason == columns.reason:
+        return rows
+    return refusal_at(rows.place or function, f"{rows.reason}; nor are the columns shared: {columns.reason}")
 
 
 def _cuts(function: tt.FuncOp, groups: int, axis: int) -> Cuts:

@@ -17,8 +17,8 @@ of the task. Where blocks may overlap (`store_order.py`), it waits for the write
 stays. A block that the kernel accesses in other ways, too, is stored as before, and so are all blocks where the kernel
 has atomic operations, which may tell other programs that a block is stored.
 
-With `alias`, the buffers lie in the memory of rings that are done, where the stores come after all reads of them
-(`dead_rings.py`).
+Where a product reads the block from shared memory, TMA stores it from there (`operand_buffers.py`). With `alias`, the
+buffers lie in the memory of rings that are done, where the stores come after all reads of them (`dead_rings.py`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from tlx_xdsl.dialects.tlx import ReplicaIdOp
 from tlx_xdsl.dialects.tt import descriptor_type
 from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
-from tlx_xdsl.layouts.encodings import SharedLayout
+from tlx_xdsl.layouts.encodings import Ints, SharedLayout
 from tlx_xdsl.layouts.shared import default_shared_layout
 
 from ...captures import isolate
@@ -60,6 +60,7 @@ from ..rings import SMEM
 from ..tasks import NOTE
 from ..tasks_of import TILES, copies_of
 from .dead_rings import overlay_rings
+from .operand_buffers import to_operand_buffer
 from .store_order import may_overlap, may_overlap_over_turns
 
 
@@ -115,16 +116,22 @@ def _stage_in(
     tasks: ttg.WarpSpecializeOp, task: Region, copies: int, stores: Sequence[tt.DescriptorStoreOp], *, alias: bool
 ) -> None:
     """Stage stores of one task."""
+    written = {store: write for store in stores if (write := to_operand_buffer(store, stores)) is not None}
+    stores = [op for op in task.walk() if isinstance(op, tt.DescriptorStoreOp) and op in stores]
     waits = {store: _wait_before(store, stores, task) for store in stores}
-    descriptors = {store.desc: store for store in reversed(stores)}
+    descriptors = {store.desc: store for store in reversed(stores) if store not in written}
     arrays = [_buffers(tasks, store, copies) for store in descriptors.values()]
     if alias and task is not tasks.default_region:
         arrays = overlay_rings(tasks, stores, arrays)
     by_descriptor = dict(zip(descriptors, arrays, strict=True))
     for store in stores:
+        write = written.get(store)
         if (wait := waits[store]) is not None:
-            insert_before(store, wait)
-        _store_through(by_descriptor[store.desc], _copy(task, copies, store), store)
+            insert_before(store if write is None else write, wait, located_at=store)
+        if write is not None:
+            _copy_from(_in_shape(write.dst, descriptor_type(store.desc.type).shape, store), store)
+        else:
+            _store_through(by_descriptor[store.desc], _copy(task, copies, store), store)
     if stores and (end := task.blocks[-1].last_op) is not None:
         insert_before(end, _wait(read_only=True), located_at=stores[-1])
     for store in stores:
@@ -136,21 +143,30 @@ def _wait_before(
     store: tt.DescriptorStoreOp, stores: Sequence[tt.DescriptorStoreOp], task: Region
 ) -> ttng.AsyncTMAStoreWaitOp | None:
     """Make the wait for earlier stores that `store` needs: none where they write elsewhere, and from other buffers."""
-    before = stores[: stores.index(store)]
+    number = stores.index(store)
+    before = stores[:number]
     if any(may_overlap(other, store) for other in before):
         return _wait(read_only=False)
     loop = enclosing(store.parent_op(), *LOOPS)
+    is_in_loop = loop is not None and task.is_ancestor(loop)
     beside = [other for other in stores if other.parent is store.parent]
-    if loop is not None and task.is_ancestor(loop) and beside[0] is store:
-        # It waits for the turn before; those after it in this block need not.
-        is_apart = beside == list(stores) and not any(may_overlap_over_turns(each, beside, task) for each in beside)
-        return _wait(read_only=is_apart)
-    return _wait(read_only=True) if any(other.desc is store.desc for other in before) else None
+    if beside != list(stores):
+        # Which of them run is not known.
+        is_first = is_in_loop and beside[0] is store
+        needs = is_first or any(other.desc is store.desc for other in before)
+        return _wait(read_only=not is_first) if needs else None
+    if is_in_loop and any(may_overlap_over_turns(each, beside, task) for each in beside):
+        # The first one waits for the turn before; those after it need not.
+        needs = number and any(other.desc is store.desc for other in before)
+        return _wait(read_only=bool(number)) if needs or not number else None
+    earlier = [*(beside[number:] if is_in_loop else ()), *before]
+    since = next((count for count, other in enumerate(reversed(earlier)) if other.desc is store.desc), None)
+    return None if since is None else _wait(read_only=True, pendings=since)
 
 
-def _wait(*, read_only: bool) -> ttng.AsyncTMAStoreWaitOp:
+def _wait(*, read_only: bool, pendings: int = 0) -> ttng.AsyncTMAStoreWaitOp:
     flag = UnitAttr() if read_only else None
-    return ttng.AsyncTMAStoreWaitOp(properties={"pendings": IntegerAttr(0, i32), "read_only": flag})
+    return ttng.AsyncTMAStoreWaitOp(properties={"pendings": IntegerAttr(pendings, i32), "read_only": flag})
 
 
 def _buffers(tasks: ttg.WarpSpecializeOp, store: tt.DescriptorStoreOp, copies: int) -> SSAValue:
@@ -179,14 +195,16 @@ def _copy(task: Region, copies: int, store: Operation) -> SSAValue:
 
 def _store_through(buffers: SSAValue, copy: SSAValue, store: tt.DescriptorStoreOp) -> None:
     """Write what `store` stores to the buffer of a copy, and let TMA store it."""
-    view = _reshaped(_at(buffers, copy, store), store)
+    view = _in_shape(_at(buffers, copy, store), shape_of_tensor(store.src.type), store)
     insert_before(store, ttg.LocalStoreOp(operands=[store.src, view]))
     insert_before(store, ttng.FenceAsyncSharedOp(properties={"bCluster": BoolAttr.from_bool(False)}))
-    view = _at(buffers, copy, store)
-    insert_before(
-        store,
-        ttng.AsyncTMACopyLocalToGlobalOp(operands=[store.desc, store.indices, view], properties={"cachePolicy": None}),
-    )
+    _copy_from(_at(buffers, copy, store), store)
+
+
+def _copy_from(view: SSAValue, store: tt.DescriptorStoreOp) -> None:
+    """Let TMA store a buffer where `store` does."""
+    operands = [store.desc, store.indices, view]
+    insert_before(store, ttng.AsyncTMACopyLocalToGlobalOp(operands=operands, properties={"cachePolicy": None}))
 
 
 def _at(buffers: SSAValue, index: SSAValue, before: Operation) -> SSAValue:
@@ -196,13 +214,13 @@ def _at(buffers: SSAValue, index: SSAValue, before: Operation) -> SSAValue:
     return insert_before(before, ttg.MemDescIndexOp(operands=[buffers, index], result_types=[one])).result
 
 
-def _reshaped(view: SSAValue, store: tt.DescriptorStoreOp) -> SSAValue:
-    """View a buffer in the shape of the tensor: the block may have more dimensions, of size 1."""
-    type_, shape = memdesc_type(view.type), shape_of_tensor(store.src.type)
+def _in_shape(view: SSAValue, shape: Ints, before: Operation) -> SSAValue:
+    """View a buffer in another shape: a block may have more dimensions than the tensor, of size 1."""
+    type_ = memdesc_type(view.type)
     if type_.shape == shape:
         return view
     layout = layout_of(type_.encoding)
     assert isinstance(layout, SharedLayout), "a buffer has the layout of one"
     layout = reshaped_buffer_layout(layout, type_.shape, type_.element_bits, shape)
     wanted = type_.with_shape(shape, layout_attr(layout))
-    return insert_before(store, ttg.MemDescReshapeOp(operands=[view], result_types=[wanted])).result
+    return insert_before(before, ttg.MemDescReshapeOp(operands=[view], result_types=[wanted])).result
