@@ -55,7 +55,7 @@ from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.shared import unswizzled_layout
-from tlx_xdsl.targets import target_named
+from tlx_xdsl.targets import Feature, target_named
 
 from ..captures import isolate
 from ..rewriting import Pass
@@ -71,6 +71,10 @@ REPLICAS = "tlx.replicas"
 """The attribute with the number of copies of each partition, until `tlx-ws-replicate-tasks`; of a function before."""
 
 
+TWO_GROUPS = 8
+"""Warps of two warp groups."""
+MOST_REGISTERS = 240
+"""Registers of each thread of two warp groups beside a producer that keeps 24: together those of a multiprocessor."""
 MOST_SLOTS = 4
 """Slots of a ring: more hide no more latency on an H200."""
 RESERVED_BYTES = 4096
@@ -90,7 +94,7 @@ class FormTasksPass(Pass):
     num_warps: int = 0
     """Warps of a consumer; 0 for 4 where the rows are split, and those of the kernel otherwise."""
     registers: int = 0
-    """Registers of each thread of a consumer; 0 to leave them to the compiler."""
+    """Registers of each thread of a consumer; 0 for 240 where there are two warp groups on Hopper."""
 
     overlay: bool = False
     """Results will be staged in the memory of rings that are done."""
@@ -421,12 +425,17 @@ class _Former:
         given = warps.value.data if isinstance(warps, IntegerAttr) else 4
         consumers = self.options.num_warps or (4 if self.replicas > 1 else given)
         op = ttg.WarpSpecializeOp.build_with([], [consumers], producer, [consumer])
-        if self.options.registers:
-            op.properties["requestedRegisters"] = DenseArrayBase.from_list(i32, [self.options.registers])
+        if registers := self.options.registers or self._registers(consumers * self.replicas):
+            op.properties["requestedRegisters"] = DenseArrayBase.from_list(i32, [registers])
         if self.replicas > 1:
             op.attributes[REPLICAS] = DenseArrayBase.from_list(i32, [self.replicas])
         self.module.attributes["ttg.num-warps"] = IntegerAttr(4, i32)
         return op
+
+    def _registers(self, warps: int) -> int:
+        """Registers of each thread of so many warps of consumers; 0 to leave them to the compiler."""
+        target = module_target(self.module)
+        return MOST_REGISTERS if target is not None and target.has(Feature.WGMMA) and warps == TWO_GROUPS else 0
 
 
 @dataclass(frozen=True)
