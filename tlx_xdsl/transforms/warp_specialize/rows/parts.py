@@ -36,10 +36,7 @@ class Parts:
         """Rewrite the function."""
         first = self._function.body.blocks[0].first_op
         assert first is not None, "a function ends in an operation"
-        group = insert_before(first, self._group.owner, located_at=self._function)
-        group.attributes[NOTE] = StringAttr(
-            f"{self._cuts.groups} consumers share the {self._cuts.what} of the products"
-        )
+        insert_before(first, self._group.owner, located_at=self._function)
         ops = list(self._function.walk())
         once = whole_stores(self._function, self._cuts)
         for op in ops:
