@@ -15,6 +15,7 @@ ALTERNATIVES: tuple[tuple[str, Sequence[Any]], ...] = (
     ("groups", (1, 2)),
     ("turns", (False,)),
     ("alias", (True,)),
+    ("pieces", (4, 8)),
     ("pipeline", (False,)),
     ("depth", (2, 3, 4, 5, 6)),
     ("delay_scales", (False,)),

@@ -15,7 +15,7 @@ ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
 The wait stands where the buffer is written next, so in a loop over tiles before the next tile is staged, and at the end
 of the task. Where blocks may overlap (`store_order.py`), it waits for the writes to global memory as well: their order
 stays. A block that the kernel accesses in other ways, too, is stored as before, and so are all blocks where the kernel
-has atomic operations, which may tell other programs that a block is stored.
+has atomic operations, which may signal other programs that a block is stored.
 
 Where a product reads the block from shared memory, TMA stores it from there (`operand_buffers.py`). With `alias`, the
 buffers lie in the memory of rings that are done, where the stores come after all reads of them (`dead_rings.py`), and
@@ -108,7 +108,7 @@ def _stage(function: tt.FuncOp, tasks: ttg.WarpSpecializeOp, options: StageStore
 
 
 def _orders_memory(op: Operation) -> bool:
-    """Say whether an operation may tell other programs, or other threads, that memory is written."""
+    """Say whether an operation may signal other programs, or other threads, that memory is written."""
     effects = effects_of(op)
     if effects.accesses is None and not isinstance(op, ttg.WarpSpecializeOp):
         return True
