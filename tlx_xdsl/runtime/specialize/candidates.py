@@ -16,6 +16,7 @@ ALTERNATIVES: tuple[tuple[str, Sequence[Any]], ...] = (
     ("turns", (False,)),
     ("alias", (True,)),
     ("pipeline", (False,)),
+    ("transpose", (False,)),
     ("depth", (2, 3, 4, 5, 6)),
     ("delay_scales", (False,)),
     ("split_masks", (False,)),
