@@ -17,6 +17,7 @@ ALTERNATIVES: tuple[tuple[str, Sequence[Any]], ...] = (
     ("alias", (True,)),
     ("pieces", (4, 8)),
     ("pipeline", (False,)),
+    ("transpose", (False,)),
     ("depth", (2, 3, 4, 5, 6)),
     ("delay_scales", (False,)),
     ("split_masks", (False,)),

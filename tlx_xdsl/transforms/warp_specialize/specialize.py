@@ -27,6 +27,8 @@ class Decisions:
     """Slots of a ring that a loop fills."""
     outer_depth: int | None = None
     """Slots of the other rings."""
+    transpose: bool | None = None
+    """A computed second operand of a product becomes the first one of the transposed product, in registers."""
     pipeline: bool | None = None
     """The first product of a block is issued before the second one of the block before."""
     turns: bool | None = None
@@ -66,6 +68,8 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     }
     wanted.append(("tlx-ws-form-tasks", rings))
     wanted.append(("tlx-ws-prefetch-loads", {}))
+    if decisions.transpose is not False:
+        wanted.append(("tlx-ws-transpose-products", {}))
     if decisions.pipeline is not False:
         wanted.append(("tlx-ws-pipeline-products", {}))
     if decisions.split_masks is not False:
