@@ -162,7 +162,7 @@ def _holds_by_key(condition: str, names: Sequence[str]) -> bool:
 
 
 def hooks_listen() -> bool:
-    """Return whether someone is to be told of launches: then Triton makes them."""
+    """Return whether someone listens to launches: then Triton makes them."""
     runtime = cast(Any, knobs.runtime)
     for hook in (runtime.launch_enter_hook, runtime.launch_exit_hook):
         if hook is not None and getattr(hook, "calls", hook):

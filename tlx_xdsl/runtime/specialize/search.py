@@ -18,9 +18,9 @@ from .decision import Alternative, Decision
 from .equality import compared, plain_results
 from .misfit import misfit
 from .ranking import TIE, is_known, plain_milliseconds, specialised_milliseconds
-from .rules import DEPTHS
+from .rules import DEPTHS, FALLBACKS
 from .settings import Settings
-from .small import SmallLaunch, small_launches
+from .small import OTHER_SIZES, SmallLaunch, small_launches
 from .specialized import Specialized, refused_by_choice, warp_specialized
 from .turns import turns_of
 from .verdict import Verdict, explored, proof_of
@@ -60,6 +60,8 @@ class Candidate:
     milliseconds: float = inf
     why_not: str = ""
     is_compared: bool = False
+    is_open: bool = False
+    """True where it is not proved, and may be explored."""
 
 
 def searched(wanted: Wanted, settings: Settings, measure: Measure | None = None) -> Specialized:
@@ -118,8 +120,12 @@ class _Search:
 
     # --- candidates ---------------------------------------------------------------------------------------------------
 
-    def candidate(self, decisions: Any) -> Candidate:
-        """Specialise with these decisions, and prove the result; candidates of the same source are one."""
+    def candidate(self, decisions: Any, *, explores: bool = True) -> Candidate:
+        """Specialise with these decisions, and prove the result; candidates of the same source are one.
+
+        With `explores` the orders of a small launch are run where there is no proof. A refutation is none as long as no
+        run shows it: the way to it may be one that no launch takes.
+        """
         wanted = self.wanted
         made = warp_specialized(
             wanted.kernel, wanted.signature, wanted.constexprs, decisions, wanted.target, wanted.num_warps
@@ -127,29 +133,39 @@ class _Search:
         self.has_defects = self.has_defects or made.is_defect
         if made.refused is not None:
             return Candidate(decisions, made, why_not=made.refused.message)
-        known = self.by_text.get(made.source)
-        if known is not None:
-            return known
-        found = self.by_text[made.source] = Candidate(decisions, made)
+        found = self.by_text.get(made.source)
+        if found is None:
+            found = self.by_text[made.source] = Candidate(decisions, made)
+            self._prove(found)
+        if explores and found.is_open:
+            self._explore(found)
+        return found
+
+    def _prove(self, candidate: Candidate) -> None:
+        made = candidate.specialized
         try:
             verdict = proof_of(made.kernel, made.specialization)
         except CompilationError as error:
-            found.why_not = f"the written source does not compile: {error.message}"
-            return found
-        if verdict.answer == "unknown":
-            verdict = self._explored(made, verdict)
-        found.specialized = replace(made, verdict=verdict)
+            candidate.why_not = f"the written source does not compile: {error.message}"
+            return
+        candidate.specialized = replace(made, verdict=verdict)
         if not verdict:
-            found.why_not = f"its synchronisation is {_said(verdict)}"
+            candidate.is_open, candidate.why_not = True, f"its synchronisation is {_said(verdict)}"
         elif verdict.lines:
             turns = turns_of(made.source, verdict.lines)
             if isinstance(turns, int):
-                found.why_not = (
-                    f"its synchronisation is proved on a condition that no launch shows: {verdict.details[0]}"
-                )
+                candidate.why_not = f"its proof is for launches that can't be recognised: {verdict.details[0]}"
             else:
-                found.specialized = replace(found.specialized, turns=tuple(turns))
-        return found
+                candidate.specialized = replace(candidate.specialized, turns=tuple(turns))
+
+    def _explore(self, candidate: Candidate) -> None:
+        """Take a candidate that is not proved where small launches show nothing wrong with it, in any order."""
+        candidate.is_open = False
+        made = candidate.specialized
+        assert made.verdict is not None, "it was to be proved"
+        verdict = self._explored(made, made.verdict)
+        candidate.specialized = replace(made, verdict=verdict)
+        candidate.why_not = "" if verdict else f"its synchronisation is {_said(verdict)}"
 
     def _explored(self, made: Specialized, verdict: Verdict) -> Verdict:
         """Run all orders of the smallest launch, where there is no proof and there is a launch."""
@@ -158,7 +174,19 @@ class _Search:
         fitted = made.fitted((1, 1, 1), self.small.copied(), 1)
         if isinstance(fitted, str):
             return verdict
-        return explored(made.kernel, *fitted, {"num_warps": made.options.get("num_warps", 4)})
+        found = explored(made.kernel, *fitted, {"num_warps": made.options.get("num_warps", 4)})
+        if not found:
+            return found
+        assert self.wanted.grid is not None, "there is a launch"
+        count = 1
+        for launch in small_launches(self.wanted.grid, self.wanted.named, OTHER_SIZES):
+            expected = plain_results(made, launch)
+            if isinstance(expected, str):
+                continue
+            if wrong := compared(made, launch, expected).wrong:
+                return Verdict("refuted", (wrong,))
+            count += 1
+        return replace(found, details=(*found.details, f"and at {count} sizes in one order", *_reason(verdict)))
 
     def _predict(self, candidate: Candidate) -> None:
         """Have the clock look at a candidate, once."""
@@ -199,21 +227,27 @@ class _Search:
 
     def by_rules(self) -> Candidate:
         """Return the candidate of the rules: the given decisions, and those that fit where they are not given."""
-        groups = (None,) if self.first.groups is not None else (None, 1)
-        found: Candidate | None = None
-        for number in groups:
-            decisions = self.first if number is None else replace(self.first, groups=number)
-            found = self._fitting(decisions)
-            if not found.why_not:
-                break
-        assert found is not None, "there is a number of groups to try"
-        return found
+        variants = self._variants()
+        tried: list[Candidate] = []
+        for explores in (False, True):
+            for decisions in variants:
+                found = self._fitting(decisions, explores=explores)
+                if not found.why_not:
+                    return found
+                tried.append(found)
+        return tried[0]
 
-    def _fitting(self, decisions: Any) -> Candidate:
+    def _variants(self) -> list[Any]:
+        """The rules' decisions, and what is tried where those are refused or not proved."""
+        open_ones = [(name, value) for name, value in FALLBACKS if getattr(self.first, name) is None]
+        changes = [dict(open_ones[:count]) for count in range(len(open_ones) + 1)]
+        return [replace(self.first, **change) for change in changes]
+
+    def _fitting(self, decisions: Any, *, explores: bool) -> Candidate:
         """Return a candidate with as many buffers as fit, where their number is not given."""
         found: Candidate | None = None
         for depth in (decisions.depth,) if decisions.depth is not None else DEPTHS:
-            found = self.candidate(replace(decisions, depth=depth))
+            found = self.candidate(replace(decisions, depth=depth), explores=explores)
             if found.why_not:
                 break
             if self.is_clocked:
@@ -318,6 +352,11 @@ def _plain_because(reason: str) -> str:
 def _said(verdict: Verdict) -> str:
     words = {"refuted": "wrong", "unknown": "neither proved nor explored"}
     return f"{words[verdict.answer]}{': ' + verdict.details[0] if verdict.details else ''}"
+
+
+def _reason(verdict: Verdict) -> tuple[str, ...]:
+    """Return why there is no proof, in a line."""
+    return (f"no proof: {verdict.details[0].splitlines()[0]}",) if verdict.details else ()
 
 
 def _shown(decisions: Any) -> str:

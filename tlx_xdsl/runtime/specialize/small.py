@@ -40,6 +40,10 @@ SIZES = ((528, 592, 656, 720), (512, 640, 384, 768))
 to seven buffers go round with blocks of 64; and multiples of 128 for kernels without masks."""
 
 
+OTHER_SIZES = ((128,) * 4, (272,) * 4, (384,) * 4, (656,) * 4)
+"""More of them, with other numbers of turns, for kernels whose synchronisation is not proved."""
+
+
 @dataclass(frozen=True)
 class SmallLaunch:
     """A launch in numbers, with arrays of this process."""
@@ -52,9 +56,11 @@ class SmallLaunch:
         return {name: _copied(value) for name, value in self.arguments.items()}
 
 
-def small_launches(grid: Grid, named: Mapping[str, Any]) -> Iterator[SmallLaunch]:
+def small_launches(
+    grid: Grid, named: Mapping[str, Any], all_sizes: Sequence[Sequence[int]] = SIZES
+) -> Iterator[SmallLaunch]:
     """Yield small launches of a kernel for a launch with these arguments by name, the best test first."""
-    for sizes in SIZES:
+    for sizes in all_sizes:
         try:
             yield _small(grid, named, sizes)
         except InputError:

@@ -60,7 +60,7 @@ def world(monkeypatch):
     monkeypatch.setattr(search, "is_known", lambda target: True)
     monkeypatch.setattr(search, "specialised_milliseconds", milliseconds)
     monkeypatch.setattr(search, "plain_milliseconds", lambda *args: found.plain)
-    monkeypatch.setattr(search, "small_launches", lambda grid, named: iter([small]))
+    monkeypatch.setattr(search, "small_launches", lambda grid, named, *sizes: iter([small]))
     monkeypatch.setattr(search, "plain_results", lambda specialized, launch: {})
     monkeypatch.setattr(search, "compared", lambda made_, *rest: found.comparisons(made[made_.source]))
     return found
@@ -97,7 +97,8 @@ def test_rules_ask_no_clock(world):
     assert not world.predicted
 
 
-def test_nothing_is_taken_that_is_neither_proved_nor_explored(world):
+def test_nothing_is_taken_that_is_neither_proved_nor_explored(world, monkeypatch):
+    monkeypatch.setattr(search, "explored", lambda *rest: Verdict("unknown", ("not all orders",)))
     for answer in ("refuted", "unknown"):
         world.verdicts = lambda decisions, answer=answer: Verdict(answer, ("a reason",))
         for by in ("rules", "clock", "search"):
@@ -198,3 +199,20 @@ def test_settings_that_there_are_not():
         Settings.of("clok")
     with pytest.raises(InputTypeError, match="found int"):
         Settings.of(3)
+
+
+def test_a_proof_is_better_than_an_exploration(world, monkeypatch):
+    monkeypatch.setattr(Specialized, "fitted", lambda self, *rest: ((1, 1, 1), []))
+    monkeypatch.setattr(search, "explored", lambda *rest: Verdict("explored", ("all orders",)))
+    for answer in ("refuted", "unknown"):
+        world.verdicts = lambda decisions, answer=answer: Verdict(answer, ("a loop",))
+        found = searched(WANTED, Settings())
+        assert found.verdict.answer == "explored"
+        assert "no proof: a loop" in str(found)
+        world.verdicts = lambda decisions, answer=answer: PROVED if decisions.split_masks is False else Verdict(answer)
+        assert searched(WANTED, Settings()).verdict is PROVED
+    world.comparisons = lambda decisions: Comparison("a deadlock")
+    world.verdicts = lambda decisions: Verdict("unknown", ("a loop",))
+    found = searched(WANTED, Settings())
+    assert not found
+    assert "its synchronisation is wrong: a deadlock" in str(found)
