@@ -91,6 +91,7 @@ RUNTIME_LAYERS = {
     "": 4,
     "bundle": 5,
     "host": 5,
+    "specialize": 5.5,
     "repro": 5,
     "jit": 6,
     "sweep": 6,

@@ -53,7 +53,7 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
 
     @cached_property
     def plans(self) -> Plans:
-        """What is known of launches that were made."""
+        """Plans of launches that were made."""
         return self.__dict__.setdefault("plans", Plans())
 
     def compile(self, *args: Any, **kwargs: Any) -> Any:

@@ -44,7 +44,7 @@ class Specializing(CpuKernel):
 
     @cached_property
     def choices(self) -> Choices:
-        """What was chosen for launches."""
+        """Choices for launches."""
         from .choice import Choices
 
         return self.__dict__.setdefault("choices", Choices(self, self.settings))

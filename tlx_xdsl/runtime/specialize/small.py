@@ -225,7 +225,7 @@ def _random(size: int, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
 
 
 def _host_copy(base: Any) -> NDArray[Any]:
-    """What an array of integers holds, copied from a GPU where it is there.
+    """Return a copy of an array of integers, also of one on a GPU.
 
     Raises InputError for a tensor that stands for one.
     """

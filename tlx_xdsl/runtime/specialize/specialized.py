@@ -193,7 +193,7 @@ def _made(given: Any, wanted: Any) -> list[Decision]:
 
 
 def _title(source: KernelSource, decisions: Any) -> str:
-    """What the written file says of itself."""
+    """Return the first line of the written file."""
     made = ", ".join(f"{name}={value}" for name, value in decisions.given().items())
     return f"{source.name} of {Path(source.filename).name}, warp-specialised by tlx_xdsl: {made}."
 

@@ -101,7 +101,7 @@ def _statements(node: ast.stmt) -> Iterator[ast.stmt]:
 
 
 def _definitions(way: list[ast.stmt]) -> dict[str, ast.expr | None]:
-    """What the names on the way to a loop stand for; None for those that are assigned more than once, or in loops."""
+    """Return the values of names on the way to a loop; None for those that are assigned more than once, or in loops."""
     known: dict[str, ast.expr | None] = {}
     for outer, inner in pairwise(way):
         for statement in _statements(outer):

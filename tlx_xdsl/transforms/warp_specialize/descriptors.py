@@ -68,16 +68,21 @@ _OF_ZERO = (
 """Operations that give 0 for 0."""
 
 
+@dataclass(frozen=True)
 class FormDescriptorsPass(Pass):
     """Rewrite the accesses of all kernels of a module."""
 
     name = "tlx-ws-form-descriptors"
 
+    ask_of_stores: bool = True
+    """Whether multiples of 16 bytes that a store needs, and that nothing proves, may be conditions of a launch; else
+    the threads store. The loads of a kernel may not need them: a matrix of weights has rows of another length."""
+
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for function in ops_of(op, tt.FuncOp):
             if function.is_kernel and len(function.body.blocks) == 1:
-                _Former(function).run()
+                _Former(function, ask_of_stores=self.ask_of_stores).run()
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,9 @@ class _Plan:
 class _Former:
     """Forms the descriptors of one function."""
 
-    def __init__(self, function: tt.FuncOp):
+    def __init__(self, function: tt.FuncOp, *, ask_of_stores: bool):
         self._function = function
+        self._ask_of_stores = ask_of_stores
         self._places = Places(function)
         self._facts = Facts(function, self._places.sums)
 
@@ -148,7 +154,8 @@ class _Former:
         if not is_store and (written is None or root in written):
             raise NoBoxError("the kernel stores to the same tensor, or to an unknown one")
         bits = element_bits(scalar_type(pointee_type(access.ptr.type)))
-        box = form_box(root, sides, rest, bits, self._facts, is_store=is_store, may_wrap=may_wrap)
+        may_ask = self._ask_of_stores or not is_store
+        box = form_box(root, sides, rest, bits, self._facts, is_store=is_store, may_wrap=may_wrap, may_ask=may_ask)
         bends = [side for side in box.sides if side.bends_at is not None]
         for side in bends:
             self._check_bend(access, side)

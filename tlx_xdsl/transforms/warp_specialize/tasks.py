@@ -64,11 +64,11 @@ from .early_loads import check_early
 from .refusal import refusal_at
 from .rings import SMEM, Filling, Ring, depends_on_replica, fillings_of, rings_of
 from .slices import Slice, drop_idle, is_only_read, writes_memory
+from .stores.pieces import buffers_of_pieces
+from .tasks_of import NOTE as NOTE
 
 REPLICAS = "tlx.replicas"
 """The attribute with the number of copies of each partition, until `tlx-ws-replicate-tasks`; of a function before."""
-NOTE = "tlx.note"
-"""The attribute with the reason of a decision, which the written source has as a comment."""
 
 
 MOST_SLOTS = 4
@@ -91,6 +91,11 @@ class FormTasksPass(Pass):
     """Warps of a consumer; 0 for 4 where the rows are split, and those of the kernel otherwise."""
     registers: int = 0
     """Registers of each thread of a consumer; 0 to leave them to the compiler."""
+
+    overlay: bool = False
+    """Results will be staged in the memory of rings that are done."""
+    pieces: int = 1
+    """Pieces in which results will be staged one after the other."""
 
     def run(self, op: ModuleOp) -> None:
         """Rewrite the kernel in place.
@@ -216,7 +221,7 @@ class _Former:
             depth = self.options.depth
         else:
             target = module_target(self.module) or target_named("sm_90a")
-            limit = target.shared_bytes - RESERVED_BYTES - self._staging_bytes()
+            limit = target.shared_bytes - RESERVED_BYTES - (0 if self.options.overlay else self._staging_bytes())
             others = sum(ring.depth * ring.slot_bytes(self.replicas) for ring in rings if ring not in inner)
             slots = sum(ring.slot_bytes(self.replicas) for ring in inner)
             depth = min(MOST_SLOTS, (limit - others) // slots)
@@ -231,6 +236,7 @@ class _Former:
         stores = {op.desc: op for op in self.function.walk() if isinstance(op, tt.DescriptorStoreOp)}
         blocks = [descriptor_type(op.desc.type) for op in stores.values()]
         staged = sum(prod(type_.shape) * type_.element_bits // 8 for type_ in blocks)
+        staged = staged * buffers_of_pieces(self.options.pieces) // self.options.pieces
         # The second operand of a product is in shared memory (PTX ISA, "wgmma.mma_async").
         operands = [op.b for op in self.function.walk() if isinstance(op, tt.DotOp) and not _is_loaded(op.b)]
         computed = {value: tensor_type(value.type) for value in operands}

@@ -36,8 +36,7 @@ from tlx_xdsl.layouts.shared import unswizzled_layout
 from ...rewriting import constant, insert_before, replace
 from ..products.numbers import number
 from ..rings import SMEM
-from ..tasks import NOTE
-from ..tasks_of import copies_of
+from ..tasks_of import NOTE, copies_of
 
 
 def overlay_rings(
