@@ -21,8 +21,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.warp_specialize import candidates, compiled
+from benchmarks.warp_specialize.machines import Dry
 from benchmarks.warp_specialize.prepare import unpacked
-from benchmarks.warp_specialize.speed import Dry, named
+from benchmarks.warp_specialize.speed import named
 from tests.gallery.plain.families import FAMILIES
 from tests.gallery.plain.family import Family, Shape
 

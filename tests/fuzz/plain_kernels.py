@@ -47,6 +47,7 @@ def decisions(number: int) -> Decisions:
         turns=rng.choice((None, True, False)),
         stage_stores=rng.choice((None, True, False)),
         alias=rng.choice((None, None, True)),
+        pieces=rng.choice((None, None, 2, 4, 8)),
     )
 
 

@@ -31,6 +31,13 @@ def address(array):
     """Return where an array of torch or numpy begins."""
     return array.data_ptr() if hasattr(array, "data_ptr") else array.ctypes.data
 '''
+_ELEMENTS = '''\
+def elements(array):
+    """Return the elements from the first one of an array of torch or numpy to the end of its memory."""
+    if hasattr(array, "untyped_storage"):
+        return array.untyped_storage().nbytes() // array.element_size() - array.storage_offset()
+    return array.size
+'''
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,8 @@ def host_part(function: FuncOp, name: str, plain: PlainKernel) -> list[str]:
     doc = '"""Return the grid and the arguments for a launch of the plain kernel with these."""'
     body = [part for line in [doc, *lines] for part in wrapped(f"    {line}")]
     text = "\n".join([*wrapped(head), *body]) + "\n"
-    return [*([_ADDRESS] if "address(" in text else []), text]
+    helpers = {"address(": _ADDRESS, "elements(": _ELEMENTS}
+    return [*(helper for called, helper in helpers.items() if called in text), text]
 
 
 def shape_names(function: FuncOp) -> dict[SSAValue, list[str]]:
@@ -119,7 +127,7 @@ def _checks(name: str, conditions: Sequence[str], pointers: Sequence[str]) -> li
     for text in conditions:
         python = text
         for pointer in pointers:
-            python = re.sub(rf"\b{pointer}\b", f"address({pointer})", python)
+            python = re.sub(rf"(?<!elements\()\b{pointer}\b", f"address({pointer})", python)
         lines.append(f'    "{text}": {python},')
     return [
         *lines,

@@ -121,7 +121,7 @@ def _function(shared: Module, function: FuncOp) -> tuple[str, dict[str, str]]:
     lines = [part for line in fn.lines for part in wrapped(line)] or ["    pass"]
     if all(line.lstrip().startswith("#") for line in lines):
         lines = [*lines, "    pass"]
-    return "\n".join([decorator, head, *lines]) + "\n", types
+    return "\n".join([decorator, *wrapped(head), *lines]) + "\n", types
 
 
 def _divisibility(function: FuncOp, index: int) -> int:

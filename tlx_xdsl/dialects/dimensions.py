@@ -190,7 +190,7 @@ def _slowest(source: Sequence[int], result: Sequence[int]) -> list[tuple[int, in
 @ties.register(tt.JoinOp)
 @ties.register(tt.SplitOp)
 def _halves(op: Operation) -> Sequence[Tie]:
-    """Tie all dimensions but the last one of the whole, which tells the halves apart."""
+    """Tie all dimensions but the last one of the whole, along which the halves lie."""
     sides = _tensors(op)
     rank = min(len(shape_of_tensor(value.type)) for _, _, value in sides)
     return [frozenset(Side(is_result, index, dim) for is_result, index, _ in sides) for dim in range(rank)]

@@ -84,6 +84,7 @@ _MODULES = {
     "tlx-ws-structure-returns": "transforms.warp_specialize.structure_returns",
     "tlx-ws-take-turns": "transforms.warp_specialize.products.turns",
     "tlx-ws-tensor-memory": "transforms.warp_specialize.tcgen05.products",
+    "tlx-ws-transpose-products": "transforms.warp_specialize.products.transposition",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
 """The module of each pass, below `tlx_xdsl`."""

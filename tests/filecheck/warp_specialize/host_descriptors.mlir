@@ -5,7 +5,7 @@
 // CHECK-LABEL: @equal
 // CHECK-SAME:    (%a: !tt.tensordesc<16x64xf16> {tlx.host_descriptor = {pointer = "x_ptr", shape = ["M", "(N // 2)"], strides = ["N", "1"]}}
 // CHECK-SAME:    i32, %{{.*}}: i32, %{{.*}}: i64, %{{.*}}: i64, %N: i32)
-// CHECK-SAME:    tlx.launch_conditions = ["N >= 0"]
+// CHECK-SAME:    tlx.launch_conditions = ["N >= 0", "M > 0", "(N // 2) > 0"]
 // CHECK-NOT:     tt.make_tensor_descriptor
 // CHECK:         [[X:%.*]] = tt.descriptor_load %a[%N, %N]
 // CHECK-NEXT:    tt.descriptor_store %a[%N, %c0], [[X]]

@@ -20,7 +20,8 @@ SOME = ["delta_state", "matmul_persistent"]
 @pytest.mark.parametrize("name", sorted(FAMILIES) if volume.is_full() else SOME)
 def test_the_source_compiles_to_the_same_module(name, tmp_path):
     family = FAMILIES[name]
-    module = specialised(family)
+    # Two slots fit the memory of any kernel.
+    module = specialised(family, depth=2)
     path = tmp_path / f"{name}.py"
     again = compiled(*kernel_of(imported(source_of(family, module), path), path))
     assert difference_from_source(module, again) is None
@@ -53,7 +54,7 @@ def test_two_groups_in_turns_compile_to_the_same_ttgir(attention):
         ("acc = tlx.async_dot_wait(0, acc)", "acc = tlx.async_dot_wait(1, acc)"),
         ("tlx.barrier_expect_bytes(q_full[0], 32768)", "tlx.barrier_expect_bytes(q_full[0], 16384)"),
         ("arrive_count=2", "arrive_count=1"),
-        ("scores = product * qk_scale", "scores = product * sm_scale"),
+        ("tl.exp2(", "tl.exp("),
     ],
 )
 def test_another_source_is_another_module(attention, line, other):

@@ -279,7 +279,7 @@ def argument_types(kernel: Function) -> dict[str, Attribute]:
     result: dict[str, Attribute] = {}
     at = 0
     while at < len(types):
-        type_, hint = types[at], kernel.body.block.args[at].name_hint
+        type_, hint = types[at], kernel.body.blocks[0].args[at].name_hint
         name = hint if hint is not None and hint not in result else f"arg{at}"
         result[name] = type_
         at += 1

@@ -2,7 +2,7 @@
 
 What is made, and when it may be, are Python expressions over the names of the plain kernel's parameters, as the passes
 wrote them into the module (`read_host_part.py`). A pointer's name is its address, `grid` the plain launch's grid, and
-`elements['x_ptr']` how many elements there is memory for from that address on.
+`elements(x_ptr)` how many elements there is memory for from that address on.
 """
 
 from __future__ import annotations
@@ -76,7 +76,11 @@ class HostPart:
         """
         sizes = grid_of(grid, {name: unwrapped(value) for name, value in named.items()})
         names: dict[str, Any] = {**_FUNCTIONS, **{name: _number(value) for name, value in named.items()}, "grid": sizes}
-        names["elements"] = _Elements(named)
+
+        def elements(address: int) -> int:
+            return max(_elements(each) for each in named.values() if _is_at(each, address))
+
+        names["elements"] = elements
         for text, code in self._conditions:
             if not eval(code, names):  # the compiler's own text
                 return f"the launch does not fit: {text} does not hold"
@@ -135,28 +139,6 @@ class HostPart:
         return HostPart(tuple(parts), tuple(known["conditions"]), bool(known["persistent"]))
 
 
-class _Elements(dict[str, int]):
-    """The elements from each pointer's address to the end of its memory, counted when one asks."""
-
-    def __init__(self, named: Mapping[str, Any]):
-        super().__init__()
-        self._named = named
-
-    def __missing__(self, name: str) -> int:
-        """Count them."""
-        array: Any = self._named[name]
-        if isinstance(array, np.ndarray):
-            _, end = np.lib.array_utils.byte_bounds(cast(Any, array))
-            count = (end - address_of(array)) // array.itemsize
-        else:
-            storage = array.untyped_storage() if callable(getattr(array, "untyped_storage", None)) else None
-            size = element_size(array)
-            whole = array.numel() * size if storage is None else storage.nbytes() - array.storage_offset() * size
-            count = whole // size
-        self[name] = count
-        return count
-
-
 @dataclass(frozen=True)
 class _Unfit:
     reason: str
@@ -176,6 +158,22 @@ def address_of(array: Any) -> int:
     if isinstance(array, np.ndarray):
         return array.ctypes.data
     return int(array.data_ptr()) if callable(getattr(array, "data_ptr", None)) else 0
+
+
+def _is_at(value: Any, address: int) -> bool:
+    """Return whether a value is an array that begins at an address."""
+    is_array = not is_constant(value) and not is_descriptor(value) and hasattr(value, "dtype")
+    return is_array and address_of(value) == address
+
+
+def _elements(array: Any) -> int:
+    """The elements from the first one of an array to the end of its memory."""
+    if isinstance(array, np.ndarray):
+        _, end = np.lib.array_utils.byte_bounds(cast(Any, array))
+        return (end - address_of(array)) // array.itemsize
+    if not callable(getattr(array, "untyped_storage", None)):
+        return int(array.numel())
+    return int(array.untyped_storage().nbytes()) // element_size(array) - int(array.storage_offset())
 
 
 def with_block(descriptor: Any, block: Sequence[int]) -> Any:

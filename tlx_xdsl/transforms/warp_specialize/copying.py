@@ -152,12 +152,28 @@ class Copier:
                 found.setdefault(self.counted[self.points[inner][0]], set()).add(inner.parent)
         return found
 
+    def _is_counted_on(self, op: scf.ForOp, key: CountKey) -> bool:
+        """True if what the count is after a loop matters, and follows from the loop's bounds by a division only.
+
+        Such a count is carried: then nothing has to be known of how the turns follow from the bounds.
+        """
+        around = op.parent_op()
+        if isinstance(around, scf.ForOp):
+            counts_up = constant_integer(op.lb) == 0 and constant_integer(op.step) == 1
+            return not counts_up and constant_integer(around.step) is not None
+        following = op.next_op
+        while following is not None:
+            if any(inner in self.points and self.counted[self.points[inner][0]] == key for inner in following.walk()):
+                return True
+            following = following.next_op
+        return False
+
     def _for(
         self, op: scf.ForOp, code: Code, values: dict[SSAValue, SSAValue], counts: dict[CountKey, SSAValue]
     ) -> None:
         body = op.body.block
         passed = self._passed(op)
-        by_turn = [key for key, blocks in passed.items() if blocks == {body}]
+        by_turn = [key for key, blocks in passed.items() if blocks == {body} and not self._is_counted_on(op, key)]
         carried_counts = [key for key in passed if key not in by_turn]
         numbers = sorted(self.slice_.carried.get(op, ()))
         lower, upper, step = (values.get(value, value) for value in (op.lb, op.ub, op.step))

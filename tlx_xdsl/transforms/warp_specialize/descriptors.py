@@ -45,7 +45,17 @@ from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.places import Places
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base import as_tensor, element_bits, enclosing, is_set, pointee_type, scalar_type
+from tlx_xdsl.dialects.base import (
+    Kind,
+    Space,
+    accesses_of,
+    as_tensor,
+    element_bits,
+    enclosing,
+    is_set,
+    pointee_type,
+    scalar_type,
+)
 from tlx_xdsl.dialects.tt.block_pointer import boundaries_of, is_block_pointer, padding_of
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.layouts.encodings import Ints
@@ -57,6 +67,7 @@ from .accesses.boxes import UNBOUNDED, Box, NoBoxError, form_box, is_at_most, si
 from .accesses.division import Side
 from .accesses.emission import Emission
 from .accesses.facts import Facts
+from .slices import writes_memory
 from .tasks import NOTE
 
 _Access = tt.LoadOp | tt.StoreOp
@@ -68,16 +79,21 @@ _OF_ZERO = (
 """Operations that give 0 for 0."""
 
 
+@dataclass(frozen=True)
 class FormDescriptorsPass(Pass):
     """Rewrite the accesses of all kernels of a module."""
 
     name = "tlx-ws-form-descriptors"
 
+    ask_of_stores: bool = True
+    """Whether multiples of 16 bytes that a store needs, and that nothing proves, may be conditions of a launch; else
+    the threads store. The loads of a kernel may not need them: a matrix of weights has rows of another length."""
+
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for function in ops_of(op, tt.FuncOp):
             if function.is_kernel and len(function.body.blocks) == 1:
-                _Former(function).run()
+                _Former(function, ask_of_stores=self.ask_of_stores).run()
 
 
 @dataclass(frozen=True)
@@ -92,8 +108,9 @@ class _Plan:
 class _Former:
     """Forms the descriptors of one function."""
 
-    def __init__(self, function: tt.FuncOp):
+    def __init__(self, function: tt.FuncOp, *, ask_of_stores: bool):
         self._function = function
+        self._ask_of_stores = ask_of_stores
         self._places = Places(function)
         self._facts = Facts(function, self._places.sums)
 
@@ -118,21 +135,23 @@ class _Former:
         """The roots of what the kernel writes; None where one of them is unknown."""
         found: set[SSAValue] = set()
         for op in self._function.walk():
-            match op:
-                case tt.StoreOp() | tt.AtomicRMWOp() | tt.AtomicCASOp() | tt.AtomicStoreOp():
-                    root = self._root(op.ptr)
-                case tt.DescriptorStoreOp() | tt.DescriptorReduceOp() | tt.DescriptorScatterOp():
-                    # The host's descriptors are tensors of their own.
-                    made = op.desc.owner
-                    root = self._root(made.base) if isinstance(made, tt.MakeTensorDescOp) else op.desc
-                case _:
-                    continue
-            if root is None:
+            # Functions and loops are what their operations are.
+            if op.regions or not writes_memory(op):
+                continue
+            if (accesses := accesses_of(op)) is None:
                 return None
-            found.add(root)
+            for access in accesses:
+                if access.space is Space.GLOBAL and access.kind & Kind.WRITE:
+                    if (root := self._root(access.value)) is None:
+                        return None
+                    found.add(root)
         return found
 
     def _root(self, pointer: SSAValue) -> SSAValue | None:
+        if isinstance(pointer.type, tt.TensorDescType):
+            # The host's descriptors are tensors of their own.
+            made = pointer.owner
+            return self._root(made.base) if isinstance(made, tt.MakeTensorDescOp) else pointer
         if is_block_pointer(pointer.type):
             block = self._places.block(pointer)
             return None if block is None else self._root(block.tensor.base)
@@ -148,7 +167,8 @@ class _Former:
         if not is_store and (written is None or root in written):
             raise NoBoxError("the kernel stores to the same tensor, or to an unknown one")
         bits = element_bits(scalar_type(pointee_type(access.ptr.type)))
-        box = form_box(root, sides, rest, bits, self._facts, is_store=is_store, may_wrap=may_wrap)
+        may_ask = self._ask_of_stores or not is_store
+        box = form_box(root, sides, rest, bits, self._facts, is_store=is_store, may_wrap=may_wrap, may_ask=may_ask)
         bends = [side for side in box.sides if side.bends_at is not None]
         for side in bends:
             self._check_bend(access, side)

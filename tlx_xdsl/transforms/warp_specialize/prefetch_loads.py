@@ -35,12 +35,15 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tlx_xdsl.dialects import arith as our_arith, tt, ttg
 from tlx_xdsl.dialects.base import Sync, accesses_of, effects_of, enclosing, is_set
 
-from ..rewriting import Pass, ops_of
+from ..rewriting import Pass, constant_integer, ops_of
 from .origins import origins_of
 from .slices import Slice, is_only_read, writes_memory
 
 MOST_ELEMENTS = 512
 """Elements of a block that is carried to the next turn: four of the registers of 128 threads."""
+
+
+_DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.CeilDivSIOp, arith.FloorDivSIOp)
 
 
 @dataclass(frozen=True)
@@ -71,12 +74,19 @@ def _may_come_early(loop: scf.ForOp, load: tt.LoadOp) -> bool:
     inner = _inner_slice(loop, load)
     if any(not is_only_read(op) or op.regions or accesses_of(op) or op.parent is not body for op in inner):
         return False
+    if any(isinstance(op, _DIVISIONS) and not _divides_by_number(op) for op in inner):
+        return False
     if any(v.owner is body and v is not body.args[0] for op in [*inner, load] for v in op.operands):
         return False
     read = origins_of(load.ptr)
     if read is None:
         return False
     return not any(_may_write(op, read) for op in loop.walk())
+
+
+def _divides_by_number(op: Operation) -> bool:
+    """True where the divisor is known: another one may be 0 in the turn after the last."""
+    return bool(constant_integer(op.operands[1]))
 
 
 def _may_write(op: Operation, read: frozenset[SSAValue]) -> bool:

@@ -27,6 +27,8 @@ class Decisions:
     """Slots of a ring that a loop fills."""
     outer_depth: int | None = None
     """Slots of the other rings."""
+    transpose: bool | None = None
+    """A computed second operand of a product becomes the first one of the transposed product, in registers."""
     pipeline: bool | None = None
     """The first product of a block is issued before the second one of the block before."""
     turns: bool | None = None
@@ -37,6 +39,8 @@ class Decisions:
     """Results go through shared memory, and TMA stores them."""
     alias: bool | None = None
     """Staging buffers of results lie in the memory of rings that are done."""
+    pieces: int | None = None
+    """Pieces of its columns in which a result is stored, through a buffer of one piece: a power of two."""
 
     def given(self) -> dict[str, int | bool]:
         """Return the decisions that are made."""
@@ -59,9 +63,13 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
         "depth": decisions.depth or 0,
         "outer_depth": decisions.outer_depth or 1,
         "registers": decisions.registers or 0,
+        "overlay": bool(decisions.alias),
+        "pieces": decisions.pieces or 1,
     }
     wanted.append(("tlx-ws-form-tasks", rings))
     wanted.append(("tlx-ws-prefetch-loads", {}))
+    if decisions.transpose is not False:
+        wanted.append(("tlx-ws-transpose-products", {}))
     if decisions.pipeline is not False:
         wanted.append(("tlx-ws-pipeline-products", {}))
     if decisions.split_masks is not False:
@@ -73,7 +81,7 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     if decisions.turns is not False:
         wanted.append(("tlx-ws-take-turns", {}))
     if decisions.stage_stores is not False:
-        wanted.append(("tlx-ws-stage-stores", {"alias": True} if decisions.alias else {}))
+        wanted.append(("tlx-ws-stage-stores", {"alias": bool(decisions.alias), "pieces": decisions.pieces or 1}))
     wanted.append(("tlx-ws-host-descriptors", {}))
     if replicate:
         wanted.append(("tlx-ws-replicate-tasks", {}))

@@ -110,9 +110,13 @@ class _Splitter:
         if need is None or factor is None or factor.number is None or factor.number <= 0:
             return None
         rest = need - Polynomial.of(self.turn, factor.number)
-        if rest.depends_on(self.turn):
+        if rest.depends_on(self.turn) or any(map(self._is_inside, rest.symbols)):
             return None
         return Polynomial.constant(factor.number) - rest, factor.number
+
+    def _is_inside(self, symbol: object) -> bool:
+        """True for a number that the loop computes, which may be another one in each turn."""
+        return isinstance(symbol, Scalar) and self.loop.is_ancestor(symbol.value.owner)
 
     def _of_comparison(self, op: arith.CmpiOp) -> Polynomial | None:
         """The sum that is at most 0 exactly if the comparison holds everywhere; None where that is not known."""

@@ -55,7 +55,7 @@ from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.shared import unswizzled_layout
-from tlx_xdsl.targets import target_named
+from tlx_xdsl.targets import Feature, target_named
 
 from ..captures import isolate
 from ..rewriting import Pass
@@ -64,13 +64,17 @@ from .early_loads import check_early
 from .refusal import refusal_at
 from .rings import SMEM, Filling, Ring, depends_on_replica, fillings_of, rings_of
 from .slices import Slice, drop_idle, is_only_read, writes_memory
+from .stores.pieces import buffers_of_pieces
+from .tasks_of import NOTE as NOTE
 
 REPLICAS = "tlx.replicas"
 """The attribute with the number of copies of each partition, until `tlx-ws-replicate-tasks`; of a function before."""
-NOTE = "tlx.note"
-"""The attribute with the reason of a decision, which the written source has as a comment."""
 
 
+TWO_GROUPS = 8
+"""Warps of two warp groups."""
+MOST_REGISTERS = 240
+"""Registers of each thread of two warp groups beside a producer that keeps 24: together those of a multiprocessor."""
 MOST_SLOTS = 4
 """Slots of a ring: more hide no more latency on an H200."""
 RESERVED_BYTES = 4096
@@ -90,7 +94,12 @@ class FormTasksPass(Pass):
     num_warps: int = 0
     """Warps of a consumer; 0 for 4 where the rows are split, and those of the kernel otherwise."""
     registers: int = 0
-    """Registers of each thread of a consumer; 0 to leave them to the compiler."""
+    """Registers of each thread of a consumer; 0 for 240 where there are two warp groups on Hopper."""
+
+    overlay: bool = False
+    """Results will be staged in the memory of rings that are done."""
+    pieces: int = 1
+    """Pieces in which results will be staged one after the other."""
 
     def run(self, op: ModuleOp) -> None:
         """Rewrite the kernel in place.
@@ -216,7 +225,7 @@ class _Former:
             depth = self.options.depth
         else:
             target = module_target(self.module) or target_named("sm_90a")
-            limit = target.shared_bytes - RESERVED_BYTES - self._staging_bytes()
+            limit = target.shared_bytes - RESERVED_BYTES - (0 if self.options.overlay else self._staging_bytes())
             others = sum(ring.depth * ring.slot_bytes(self.replicas) for ring in rings if ring not in inner)
             slots = sum(ring.slot_bytes(self.replicas) for ring in inner)
             depth = min(MOST_SLOTS, (limit - others) // slots)
@@ -231,6 +240,7 @@ class _Former:
         stores = {op.desc: op for op in self.function.walk() if isinstance(op, tt.DescriptorStoreOp)}
         blocks = [descriptor_type(op.desc.type) for op in stores.values()]
         staged = sum(prod(type_.shape) * type_.element_bits // 8 for type_ in blocks)
+        staged = staged * buffers_of_pieces(self.options.pieces) // self.options.pieces
         # The second operand of a product is in shared memory (PTX ISA, "wgmma.mma_async").
         operands = [op.b for op in self.function.walk() if isinstance(op, tt.DotOp) and not _is_loaded(op.b)]
         computed = {value: tensor_type(value.type) for value in operands}
@@ -415,12 +425,17 @@ class _Former:
         given = warps.value.data if isinstance(warps, IntegerAttr) else 4
         consumers = self.options.num_warps or (4 if self.replicas > 1 else given)
         op = ttg.WarpSpecializeOp.build_with([], [consumers], producer, [consumer])
-        if self.options.registers:
-            op.properties["requestedRegisters"] = DenseArrayBase.from_list(i32, [self.options.registers])
+        if registers := self.options.registers or self._registers(consumers * self.replicas):
+            op.properties["requestedRegisters"] = DenseArrayBase.from_list(i32, [registers])
         if self.replicas > 1:
             op.attributes[REPLICAS] = DenseArrayBase.from_list(i32, [self.replicas])
         self.module.attributes["ttg.num-warps"] = IntegerAttr(4, i32)
         return op
+
+    def _registers(self, warps: int) -> int:
+        """Registers of each thread of so many warps of consumers; 0 to leave them to the compiler."""
+        target = module_target(self.module)
+        return MOST_REGISTERS if target is not None and target.has(Feature.WGMMA) and warps == TWO_GROUPS else 0
 
 
 @dataclass(frozen=True)

@@ -235,6 +235,15 @@ def test_launches_that_do_not_fit_are_left_to_the_plain_kernel(change, why):
     assert why in reason(module, grid, {**args, **change}, constexprs)
 
 
+def test_stores_that_may_ask_nothing_of_a_launch_stay_with_the_threads():
+    _, args, constexprs = tutorial(33, 40, 20)
+    module = built("matmul", args, constexprs)
+    pass_class("tlx-ws-form-descriptors")(ask_of_stores=False).apply(Context(), module)
+    (store,) = ops_of(module, tt.StoreOp)
+    assert "which is no multiple of 16 bytes as far as known" in store.attributes["tlx.note"].data
+    assert len(ops_of(module, tt.DescriptorLoadOp)) == 2
+
+
 @pytest.mark.parametrize(("counts", "is_persistent"), [(0, True), (1, True), (2, False)])
 def test_a_grid_of_three_axes_is_taken_tile_by_tile(counts, is_persistent):
     args = {"x_ptr": dense(192), "y_ptr": dense(192, seed=1), "count_ptr": np.zeros(1, np.float32), "N": 185}

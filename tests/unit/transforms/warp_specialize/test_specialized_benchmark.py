@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks.warp_specialize import candidates, compiled, speed
+from benchmarks.warp_specialize import candidates, compiled, speed, tables
 from benchmarks.warp_specialize.arrays import UntouchedArrays
 from tests.gallery.plain.families import FAMILIES
 from tests.unit.volume import is_full
@@ -37,7 +37,7 @@ def test_dry_run(tmp_path):
     read = json.loads((tmp_path / "matmul_descriptors.json").read_text())
     assert read["finished"]
     assert set(read["cases"]) == {speed.named(shape) for shape in FAMILIES["matmul_descriptors"].shapes[:2]}
-    assert "over stock 1.000" in speed.table(read)
+    assert "over stock 1.000" in tables.table(read)
 
 
 def test_table_compares_the_best_of_each_kind():
@@ -46,6 +46,6 @@ def test_table_compares_the_best_of_each_kind():
         "best": {speed.STOCK: "x", speed.OURS: "y", speed.HAND: "z"},
         "cool": {"times": {speed.STOCK: [4.0, 4.0], speed.OURS: [3.0, 3.2, 3.1], speed.HAND: [2.9]}},
     }  # fmt: skip
-    text = speed.table({"family": "gated", "cases": {"s": case}, "skipped": {}, "finished": True, "running": None})
+    text = tables.table({"family": "gated", "cases": {"s": case}, "skipped": {}, "finished": True, "running": None})
     assert "over stock 1.290, of hand 0.935" in text
     assert "2 Triton: wrong: c" in text

@@ -16,18 +16,21 @@ from tlx_xdsl.transforms.rewriting import ops_of
 PASSES = ("tlx-ws-split-rows", "tlx-ws-form-descriptors", "tlx-ws-form-tasks", "tlx-ws-async-dots")
 
 
-@pytest.mark.parametrize(("case", "alias"), [("descriptors", True), ("states of the delta rule", False)])
-def test_staged_blocks_are_those_that_were_stored(case, alias):
-    """Once in the memory of a ring that is done, and once from the buffers that products read."""
-    kernel, arguments, options = CASES[case]
-    grid, args, constexprs = arguments(Numbers(len(case)), **options)
+@pytest.mark.parametrize(
+    ("case", "options"),
+    [("descriptors", {"alias": True}), ("descriptors", {"pieces": 2}), ("states of the delta rule", {})],
+)
+def test_staged_blocks_are_those_that_were_stored(case, options):
+    """In the memory of a ring that is done; in halves through one small buffer; from the buffers that products read."""
+    kernel, arguments, given = CASES[case]
+    grid, args, constexprs = arguments(Numbers(len(case)), **given)
     plain, module = build(kernel, args, constexprs), build(kernel, args, constexprs)
     for name in PASSES:
         pass_class(name)().apply(Context(), module)
-    pass_class("tlx-ws-stage-stores")(alias=alias).apply(Context(), module)
+    pass_class("tlx-ws-stage-stores")(**options).apply(Context(), module)
     pass_class("tlx-ws-replicate-tasks")().apply(Context(), module)
     verify_module(module)
-    assert bool(ops_of(module, StorageAliasSpecOp)) is alias
+    assert bool(ops_of(module, StorageAliasSpecOp)) is ("alias" in options)
     assert ops_of(module, AsyncTMACopyLocalToGlobalOp)
     expected, found = run(plain, grid, args), run(module, grid, args)
     for name, value in expected.items():

@@ -113,9 +113,19 @@ def is_at_most(bound: Polynomial | None, limit: Polynomial) -> bool:
 
 
 def form_box(
-    root: SSAValue, sides: list[Side], rest: Polynomial, bits: int, facts: Facts, *, is_store: bool, may_wrap: bool
+    root: SSAValue,
+    sides: list[Side],
+    rest: Polynomial,
+    bits: int,
+    facts: Facts,
+    *,
+    is_store: bool,
+    may_wrap: bool,
+    may_ask: bool = True,
 ) -> Box:
     """The box with these sides; `rest` is the base with the parts of all sides.
+
+    With `may_ask`, multiples of 16 bytes that nothing proves are conditions of a launch.
 
     Raises NoBoxError with the reason why it is none.
     """
@@ -128,7 +138,7 @@ def form_box(
         raise NoBoxError(f"it lies in a tensor of {len(ordered)} dimensions, more than {LARGEST_RANK}")
     if rest.terms:
         raise NoBoxError(f"its tensor begins {rest} elements after the pointer")
-    conditions = _Conditions(facts, bits // 8)
+    conditions = _Conditions(facts, bits // 8, may_ask=may_ask)
     conditions.first(root)
     for side in ordered:
         conditions.side(side, is_store=is_store)
@@ -174,21 +184,25 @@ def _with_end(side: Side, root: SSAValue, sides: list[Side], facts: Facts) -> Si
     last = sum(((extent - 1) * other.stride for extent, other in zip(extents, others, strict=True)), ONE)
     if (text := facts.factor_text(last)) is None:
         raise NoBoxError(f"the extent {last} of its tensor does not follow from the arguments")
-    return replace(side, extent_text=f"(elements['{name}'] - {text}) // {stride} + 1")
+    return replace(side, extent_text=f"(elements({name}) - {text}) // {stride} + 1")
 
 
 class _Conditions:
     """What must hold at a launch, as far as it is not proved."""
 
-    def __init__(self, facts: Facts, size: int):
+    def __init__(self, facts: Facts, size: int, *, may_ask: bool):
         self._facts = facts
+        self._may_ask = may_ask
         self._size = size
         self.found: list[str] = []
 
     def first(self, root: SSAValue) -> None:
         """The tensor begins at a multiple of 16 bytes."""
-        if self._facts.pointer_divisor(root) % UNIT and (name := name_of(root)) is not None:
-            self.found.append(f"{name} % {UNIT} == 0")
+        if self._facts.pointer_divisor(root) % UNIT == 0:
+            return
+        if (name := name_of(root)) is None or not self._may_ask:
+            raise NoBoxError(f"its tensor begins at no multiple of {UNIT} bytes as far as known")
+        self.found.append(f"{name} % {UNIT} == 0")
 
     def side(self, side: Side, *, is_store: bool) -> None:
         """Require of a side what TMA wants of its stride, its extent and its coordinate."""
@@ -219,9 +233,10 @@ class _Conditions:
     def _whole_units(self, elements: Polynomial, what: str) -> None:
         wanted = UNIT // self._size
         of_launch, varying = self._facts.parts(elements)
-        if self._facts.divisor(varying) % wanted:
+        is_known = self._facts.divisor(of_launch) % wanted == 0
+        if self._facts.divisor(varying) % wanted or not (is_known or self._may_ask):
             raise NoBoxError(f"{what} at {elements}, which is no multiple of {UNIT} bytes as far as known")
-        if self._facts.divisor(of_launch) % wanted == 0:
+        if is_known:
             return
         text = self._facts.factor_text(of_launch)
         if text is None or of_launch.number is not None:

@@ -23,8 +23,9 @@ ttng.arrive_barrier %empty, 1 : ...
 
 from __future__ import annotations
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import BoolAttr, IntegerType, ModuleOp, i1
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.module_attrs import module_target
@@ -68,6 +69,8 @@ class _Partition:
         self.rings = RingLinks(tasks)
         self.reads: Reads = {}
         """The products that read a buffer in place, by the load that they did without."""
+        self.buffers: dict[SSAValue, list[Block | None]] = {}
+        """Buffers of blocks that are computed, with the code that uses each."""
 
     def convert(self) -> None:
         """Convert products, then complete them and give slots back."""
@@ -116,16 +119,29 @@ class _Partition:
         shape = shape_of_tensor(block.type)
         layout = layout_attr(default_nvmma_layout(shape, element_bits(scalar_type(block.type))))
         array_type = buffer_type(block.type, self.copies, layout)
-        array = insert_before(self.tasks, ttg.LocalAllocOp(operands=[None], result_types=[array_type]))
-        array.location = place.location
-        array.result.name_hint = f"{block.name_hint or 'operand'}_buffer"
-        argument = self._capture(array.result)
+        argument = self._free_buffer(array_type, place)
+        if argument is None:
+            array = insert_before(self.tasks, ttg.LocalAllocOp(operands=[None], result_types=[array_type]))
+            array.location = place.location
+            array.result.name_hint = f"{block.name_hint or 'operand'}_buffer"
+            argument = self._capture(array.result)
+        self.buffers.setdefault(argument, []).append(place.parent)
         copy = number(place, 0) if self.copies == 1 else insert_before(place, tlx.ReplicaIdOp()).result
         view_type = array_type.with_shape(shape)
         view = insert_before(place, ttg.MemDescIndexOp(operands=[argument, copy], result_types=[view_type]))
         insert_before(place, ttg.LocalStoreOp(operands=[block, view.result]))
         insert_before(place, ttng.FenceAsyncSharedOp(properties={"bCluster": BoolAttr.from_bool(False)}))
         return view.result
+
+    def _free_buffer(self, type_: Attribute, place: Operation) -> SSAValue | None:
+        """Return a buffer of other loops: their products end in the turn in which they read it."""
+        mine = _loop_bodies(place)
+        for argument, blocks in self.buffers.items():
+            users = [_loop_bodies(block.parent_op()) if block is not None else [] for block in blocks]
+            apart = all(bodies and bodies[0] not in mine and mine[0] not in bodies for bodies in users if mine)
+            if mine and argument.type == type_ and apart:
+                return argument
+        return None
 
     def _capture(self, value: SSAValue) -> SSAValue:
         """Give a value of the code around to all partitions; return the argument of this one."""
@@ -148,6 +164,19 @@ class _Partition:
 def _products(region: Region) -> list[tt.DotOp]:
     """Return the products of a region, in the order of the program; they may be replaced meanwhile."""
     return [op for op in region.walk() if isinstance(op, tt.DotOp)]
+
+
+def _loop_bodies(op: Operation | None) -> list[Block]:
+    """Return the bodies of the loops around an operation, the innermost first; of a loop, its own, too."""
+    found: list[Block] = []
+    if isinstance(op, scf.ForOp):
+        found.append(op.body.block)
+    while op is not None:
+        parent = op.parent_op()
+        if isinstance(parent, scf.ForOp) and op.parent is not None:
+            found.append(op.parent)
+        op = parent
+    return found
 
 
 def _drop_steps(found: InPlace) -> None:

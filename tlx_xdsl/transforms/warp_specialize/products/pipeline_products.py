@@ -41,11 +41,13 @@ After:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects import tt, ttg, ttng
 
 from ...rewriting import Pass, ops_of
 from .ring_links import RingLinks
@@ -72,7 +74,17 @@ class PipelineProductsPass(Pass):
                         _rotate(loop, rings)
 
 
+def _depths(loop: scf.ForOp) -> Iterator[int]:
+    """The slots of the rings that a loop waits for."""
+    for op in loop.body.block.ops:
+        if isinstance(op, ttng.WaitBarrierOp) and isinstance(view := op.alloc.owner, ttg.MemDescIndexOp):
+            yield ttg.memdesc_type(view.src.type).shape[0]
+
+
 def _rotate(loop: scf.ForOp, rings: RingLinks) -> None:
+    # A rotated loop holds a slot while it waits for the next one: with one slot the producer would wait for it.
+    if any(depth == 1 for depth in _depths(loop)):
+        return
     stages = stages_of(loop, rings)
     if stages is None:
         return

@@ -13,6 +13,7 @@ from tlx_xdsl.dialects.arith import ExtSIOp, TruncIOp
 from tlx_xdsl.dialects.base import enclosing
 
 from ...rewriting import constant_integer
+from ..accesses.arguments import HOST_VALUE
 
 Sum = dict[SSAValue | None, int]
 """A sum of values, each with a factor; the factor of None is a number."""
@@ -33,7 +34,12 @@ def conditions_to_run(loop: scf.ForOp) -> list[str] | None:
         return None
     entry = function.body.blocks[0]
     bounds = _Bounds(argument for argument in entry.args if argument.name_hint and "." not in argument.name_hint)
-    return [f"{argument.name_hint} > 0" for argument in bounds.used] if bounds.has_turns(loop) else None
+    if not bounds.has_turns(loop):
+        return None
+    # What the host gives beside the plain kernel's arguments are sizes of its grid, which are never 0.
+    held = () if function.arg_attrs is None else function.arg_attrs.data
+    of_grid = {argument for argument, each in zip(entry.args, held, strict=False) if HOST_VALUE in each.data}
+    return [f"{argument.name_hint} > 0" for argument in bounds.used if argument not in of_grid]
 
 
 class _Bounds:

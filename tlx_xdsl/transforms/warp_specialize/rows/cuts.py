@@ -1,4 +1,4 @@
-"""Which values each group of warps has a part of, when groups share the rows of the products.
+"""Cuts of a function: the values that each group of warps has a part of, when groups share the rows of the products.
 
 From the products on, a cut spreads over operations by their ties (`dialects/dimensions.py`) and over control flow by
 its edges: to the operands that give the rows, and to everything that is made of them. What can be computed again of

@@ -36,8 +36,7 @@ from tlx_xdsl.layouts.shared import unswizzled_layout
 from ...rewriting import constant, insert_before, replace
 from ..products.numbers import number
 from ..rings import SMEM
-from ..tasks import NOTE
-from ..tasks_of import copies_of
+from ..tasks_of import NOTE, copies_of
 
 
 def overlay_rings(
@@ -71,7 +70,7 @@ def _rings(tasks: ttg.WarpSpecializeOp) -> Sequence[SSAValue]:
 
 
 def _barriers(tasks: ttg.WarpSpecializeOp) -> set[SSAValue]:
-    """Return the arrays of mbarriers that tell the state of rings."""
+    """Return the arrays of mbarriers that rings have."""
     filling = (ttng.AsyncTMACopyGlobalToLocalOp, ttng.BarrierExpectOp, ttng.WaitBarrierOp)
     ops = [op for op in tasks.default_region.walk() if isinstance(op, filling)]
     return {_array(operand) for op in ops for operand in op.operands if isinstance(operand.type, MemDescType)}

@@ -31,7 +31,7 @@ from ..same_values import is_same
 
 
 def to_operand_buffer(store: tt.DescriptorStoreOp, stores: Sequence[tt.DescriptorStoreOp]) -> ttg.LocalStoreOp | None:
-    """Move a store behind the write of its block to a buffer that TMA can read; return the write, or None."""
+    """Move a store after the write of its block to a buffer that TMA can read; return the write, or None."""
     block = store.parent
     assert block is not None, "a store stands in a task"
     if any(other is not store and _may_share_memory(other, store) for other in stores):

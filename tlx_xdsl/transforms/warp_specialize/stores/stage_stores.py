@@ -15,21 +15,26 @@ ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
 The wait stands where the buffer is written next, so in a loop over tiles before the next tile is staged, and at the end
 of the task. Where blocks may overlap (`store_order.py`), it waits for the writes to global memory as well: their order
 stays. A block that the kernel accesses in other ways, too, is stored as before, and so are all blocks where the kernel
-has atomic operations, which may tell other programs that a block is stored.
+has atomic operations, which may signal other programs that a block is stored.
 
 Where a product reads the block from shared memory, TMA stores it from there (`operand_buffers.py`). With `alias`, the
-buffers lie in the memory of rings that are done, where the stores come after all reads of them (`dead_rings.py`).
+buffers lie in the memory of rings that are done, where the stores come after all reads of them (`dead_rings.py`), and
+without it where there would not be enough memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i32
 from xdsl.ir import Operation, Region, SSAValue
 
+from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base import (
     Kind,
@@ -40,6 +45,7 @@ from tlx_xdsl.dialects.base import (
     global_access,
     layout_attr,
     layout_of,
+    outermost,
     scalar_type,
     shape_of_tensor,
 )
@@ -50,17 +56,20 @@ from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
 from tlx_xdsl.layouts.encodings import Ints, SharedLayout
 from tlx_xdsl.layouts.shared import default_shared_layout
+from tlx_xdsl.targets import target_named
 
 from ...captures import isolate
 from ...rewriting import Pass, insert_before, ops_of
 from ..origins import origins_of
 from ..outer_values import use_captured_values
 from ..products.numbers import number
+from ..refusal import refusal_at
 from ..rings import SMEM
-from ..tasks import NOTE
-from ..tasks_of import TILES, copies_of
+from ..tasks import RESERVED_BYTES
+from ..tasks_of import NOTE, TILES, copies_of
 from .dead_rings import overlay_rings
 from .operand_buffers import to_operand_buffer
+from .pieces import buffers_of_pieces, store_in_pieces
 from .store_order import may_overlap, may_overlap_over_turns
 
 
@@ -72,17 +81,19 @@ class StageStoresPass(Pass):
 
     alias: bool = False
     """Staging buffers lie in the memory of rings that are done."""
+    pieces: int = 1
+    """Pieces of its columns in which a block is stored, through a buffer of one piece."""
 
     def run(self, op: ModuleOp) -> None:
         """Handle all tasks of the module."""
         for function in ops_of(op, tt.FuncOp):
             for tasks in ops_of(function, ttg.WarpSpecializeOp):
-                _stage(function, tasks, alias=self.alias)
+                _stage(function, tasks, self)
             for loop in ops_of(function, scf.ForOp):
                 loop.attributes.pop(TILES, None)
 
 
-def _stage(function: tt.FuncOp, tasks: ttg.WarpSpecializeOp, *, alias: bool) -> None:
+def _stage(function: tt.FuncOp, tasks: ttg.WarpSpecializeOp, options: StageStoresPass) -> None:
     use_captured_values(tasks)
     regions = [(tasks.default_region, 1)]
     regions += [(region, copies_of(tasks, i)) for i, region in enumerate(tasks.partitions.partition_regions)]
@@ -90,12 +101,14 @@ def _stage(function: tt.FuncOp, tasks: ttg.WarpSpecializeOp, *, alias: bool) -> 
         for region, copies in regions:
             stores = [op for op in region.walk() if isinstance(op, tt.DescriptorStoreOp)]
             stores = [op for op in stores if not _is_accessed_otherwise(op, stores, function)]
-            _stage_in(tasks, region, copies, stores, alias=alias)
+            if options.pieces > 1:
+                stores = store_in_pieces(function, stores, options.pieces)
+            _stage_in(tasks, region, copies, stores, alias=options.alias)
     tasks.partitions.operands = isolate(tasks.partitions.partition_regions)
 
 
 def _orders_memory(op: Operation) -> bool:
-    """Say whether an operation may tell other programs, or other threads, that memory is written."""
+    """Say whether an operation may signal other programs, or other threads, that memory is written."""
     effects = effects_of(op)
     if effects.accesses is None and not isinstance(op, ttg.WarpSpecializeOp):
         return True
@@ -116,14 +129,20 @@ def _stage_in(
     tasks: ttg.WarpSpecializeOp, task: Region, copies: int, stores: Sequence[tt.DescriptorStoreOp], *, alias: bool
 ) -> None:
     """Stage stores of one task."""
+    keys = _buffer_keys(stores)
     written = {store: write for store in stores if (write := to_operand_buffer(store, stores)) is not None}
     stores = [op for op in task.walk() if isinstance(op, tt.DescriptorStoreOp) and op in stores]
-    waits = {store: _wait_before(store, stores, task) for store in stores}
-    descriptors = {store.desc: store for store in reversed(stores) if store not in written}
-    arrays = [_buffers(tasks, store, copies) for store in descriptors.values()]
-    if alias and task is not tasks.default_region:
+    waits = {store: _wait_before(store, stores, keys, task) for store in stores}
+    first_uses: dict[_Key, tt.DescriptorStoreOp] = {}
+    for store in stores:
+        if store not in written:
+            first_uses.setdefault(keys[store], store)
+    arrays = [_buffers(tasks, store, copies) for store in first_uses.values()]
+    if arrays and task is not tasks.default_region and (alias or not _fit(tasks)):
         arrays = overlay_rings(tasks, stores, arrays)
-    by_descriptor = dict(zip(descriptors, arrays, strict=True))
+        if alias and not _fit(tasks):
+            raise refusal_at(stores[0], "it has no memory of its own, and rings whose memory it could have are in use")
+    by_key = dict(zip(first_uses, arrays, strict=True))
     for store in stores:
         write = written.get(store)
         if (wait := waits[store]) is not None:
@@ -131,7 +150,7 @@ def _stage_in(
         if write is not None:
             _copy_from(_in_shape(write.dst, descriptor_type(store.desc.type).shape, store), store)
         else:
-            _store_through(by_descriptor[store.desc], _copy(task, copies, store), store)
+            _store_through(by_key[keys[store]], _copy(task, copies, store), store)
     if stores and (end := task.blocks[-1].last_op) is not None:
         insert_before(end, _wait(read_only=True), located_at=stores[-1])
     for store in stores:
@@ -139,8 +158,33 @@ def _stage_in(
         store.erase()
 
 
+_Key: TypeAlias = tuple[SSAValue, int]
+"""The stores that share a buffer: their descriptor, and one of two where many blocks follow each other."""
+
+
+def _buffer_keys(stores: Sequence[tt.DescriptorStoreOp]) -> dict[Operation, _Key]:
+    """Deal stores to buffers: many through one descriptor have two of them in turn."""
+    found: dict[Operation, _Key] = {}
+    numbers: Counter[SSAValue] = Counter()
+    in_all = Counter(store.desc for store in stores)
+    for store in stores:
+        found[store] = store.desc, numbers[store.desc] % buffers_of_pieces(in_all[store.desc])
+        numbers[store.desc] += 1
+    return found
+
+
+def _fit(tasks: ttg.WarpSpecializeOp) -> bool:
+    """Say whether the arrays before the tasks fit into shared memory, beside what the backend adds."""
+    assert tasks.parent is not None
+    arrays = [memdesc_type(op.result.type) for op in tasks.parent.ops if isinstance(op, ttg.LocalAllocOp)]
+    used = sum(prod(array.shape) * array.element_bits // 8 for array in arrays)
+    module = outermost(tasks)
+    target = module_target(module) if isinstance(module, ModuleOp) else None
+    return used + RESERVED_BYTES <= (target or target_named("sm_90a")).shared_bytes
+
+
 def _wait_before(
-    store: tt.DescriptorStoreOp, stores: Sequence[tt.DescriptorStoreOp], task: Region
+    store: tt.DescriptorStoreOp, stores: Sequence[tt.DescriptorStoreOp], keys: Mapping[Operation, _Key], task: Region
 ) -> ttng.AsyncTMAStoreWaitOp | None:
     """Make the wait for earlier stores that `store` needs: none where they write elsewhere, and from other buffers."""
     number = stores.index(store)
@@ -153,14 +197,14 @@ def _wait_before(
     if beside != list(stores):
         # Which of them run is not known.
         is_first = is_in_loop and beside[0] is store
-        needs = is_first or any(other.desc is store.desc for other in before)
+        needs = is_first or any(keys[other] == keys[store] for other in before)
         return _wait(read_only=not is_first) if needs else None
     if is_in_loop and any(may_overlap_over_turns(each, beside, task) for each in beside):
         # The first one waits for the turn before; those after it need not.
-        needs = number and any(other.desc is store.desc for other in before)
+        needs = number and any(keys[other] == keys[store] for other in before)
         return _wait(read_only=bool(number)) if needs or not number else None
     earlier = [*(beside[number:] if is_in_loop else ()), *before]
-    since = next((count for count, other in enumerate(reversed(earlier)) if other.desc is store.desc), None)
+    since = next((count for count, other in enumerate(reversed(earlier)) if keys[other] == keys[store]), None)
     return None if since is None else _wait(read_only=True, pendings=since)
 
 

@@ -49,6 +49,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringA
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.arith import CmpiOp
 from tlx_xdsl.dialects.base import effects_of
 from tlx_xdsl.dialects.ttg import memdesc_type
 
@@ -137,12 +138,26 @@ def _sum(commit: ttng.TCGen5CommitOp, products: Sequence[ttng.TCGen5MMAOp]) -> _
     load = next(op for op in holder.walk() if isinstance(op, ttng.TMEMLoadOp))
     array = root_of(load.src)
     adding = [product for product in products if root_of(product.d) is array and lies_in(product, block)]
-    making = [in_block(product, block) for product in adding]
+    makers = {in_block(product, block) for product in adding}
     order = {op: position for position, op in enumerate(block.ops)}
-    making = [op for op in making if order[op] < order[commit]]
-    if not making:
+    maker = next(iter(makers), None)
+    if len(makers) != 1 or not isinstance(maker, scf.ForOp) or order[maker] > order[commit]:
         return None
-    return _Sum(commit, wait, min(making, key=order.__getitem__), holder)
+    if not all(_overwrites_first(product, maker) for product in adding):
+        return None
+    view = wait.alloc.owner
+    if not isinstance(view, ttg.MemDescIndexOp):
+        return None
+    for value in (view.index, wait.phase):
+        if isinstance(value.owner, Operation) and order.get(value.owner, -1) > order[maker]:
+            return None
+    return _Sum(commit, wait, maker, holder)
+
+
+def _overwrites_first(product: ttng.TCGen5MMAOp, loop: scf.ForOp) -> bool:
+    """True if a product of the loop's body adds to its buffer in all turns but the first."""
+    adds = product.use_d.owner
+    return product.parent is loop.body.block and isinstance(adds, CmpiOp) and adds.lhs is loop.body.block.args[0]
 
 
 def _next(op: Operation, wanted: type[Operation]) -> Operation | None:
