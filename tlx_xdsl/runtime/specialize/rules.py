@@ -17,9 +17,9 @@ DEPTHS = (None, 4, 3, 2)
 """Slots of a ring that are tried where no depth is given: as many as the pass finds room for, and fewer where other
 memory of the kernel leaves less than it expects."""
 
-FALLBACKS = (("split_masks", False), ("groups", 1))
-"""Decisions that are tried one after the other where those of the rules are refused, or not proved: loops that are
-split leave the proof two counters of one ring, and rows need not be such that they can be shared."""
+FALLBACKS = (("persistent", False), ("split_masks", False), ("groups", 1))
+"""Decisions that are tried one after the other where those of the rules are refused, or not proved: tiles that follow
+each other and loops that are split leave the proof two counters of one ring, and not all rows can be shared."""
 
 LEAST_ROWS, MOST_ROWS = 64, 128
 """Rows of a consumer's product: those of one warp group's instruction, and of two of them."""
