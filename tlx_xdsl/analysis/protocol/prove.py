@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, lcm
-from typing import Literal
+from typing import Any, Literal
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
@@ -43,7 +43,7 @@ from .facts import (
 from .machine import Machine
 from .quotient import is_over, reduce
 from .state import State, Task
-from .values import Part
+from .values import Atom, Part, Sum
 
 MOST_STATES = 60_000
 """States that are searched at most."""
@@ -155,7 +155,8 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
             diagnostic = _described(broken)
             idle = [(parts, loop) for parts, loop in search.idle_loops() if parts not in required]
             if not idle:
-                answer, reason = "refuted" if isinstance(broken, BrokenError) else "unproved", diagnostic
+                is_certain = isinstance(broken, BrokenError) and not search.has_free_turns()
+                answer, reason = "refuted" if is_certain else "unproved", diagnostic
                 break
             # Whoever launches it with a loop that does not turn is not to expect much: the others are to be sure.
             for parts, loop in idle:
@@ -168,6 +169,22 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
         tuple(_constant_loops(function)), () if search is None else search.steps(),
         1 if search is None else len(search.codes), (*required.values(), *ends), unseen_in(function),
     )  # fmt: skip
+
+
+def _is_not_followed(atom: Atom) -> bool:
+    """Say whether a number depends on arithmetic of others that is not followed; what is loaded may be any number."""
+    pending: list[Any] = [atom]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Atom):
+            if each.kind == "function" and each.arguments[0][0].startswith("arith."):
+                return True
+            pending += each.arguments
+        elif isinstance(each, Sum):
+            pending += [inner for inner, _ in each.parts]
+        elif isinstance(each, tuple):
+            pending += each
+    return False
 
 
 def _described(error: BrokenError | UnprovedError) -> Diagnostic:
@@ -289,6 +306,10 @@ class _Search:
             return []
         known = self.failed.facts.bounds
         return [(parts, loop) for parts, loop in self.machine.limits.items() if known.get(parts, (0, 1))[1] <= 0]
+
+    def has_free_turns(self) -> bool:
+        """Say whether arithmetic that is not followed gives a number of turns: what goes wrong may then never come."""
+        return any(_is_not_followed(atom) for parts in self.machine.limits for atom, _ in parts)
 
     def steps(self) -> tuple[int, ...]:
         """The divisors in the numbers of turns."""
