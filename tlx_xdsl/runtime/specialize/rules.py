@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from tlx_xdsl.analysis.module_attrs import module_target
@@ -17,43 +16,24 @@ DEPTHS = (None, 4, 3, 2)
 """Slots of a ring that are tried where no depth is given: as many as the pass finds room for, and fewer where other
 memory of the kernel leaves less than it expects."""
 
-FALLBACKS = (("split_masks", False), ("groups", 1))
-"""Decisions that are tried one after the other where those of the rules are refused, or not proved: loops that are
-split leave the proof two counters of one ring, and rows need not be such that they can be shared."""
+FALLBACKS = (("persistent", False), ("split_masks", False), ("groups", 1))
+"""Decisions that are tried one after the other where those of the rules are refused, or not proved: tiles that follow
+each other and loops that are split leave the proof two counters of one ring, and not all rows can be shared."""
 
 LEAST_ROWS, MOST_ROWS = 64, 128
 """Rows of a consumer's product: those of one warp group's instruction, and of two of them."""
 
 
 def by_rule(decisions: Any, module: ModuleOp) -> Any:
-    """Return the decisions with what experts choose in the place of none.
-
-    There are two consumers where each has rows for its product. Programs take several tiles, so that a tile's store
-    runs beside the next one's products, where loops only add products up.
-    """
-    target = module_target(module)
-    if decisions.persistent is None and target is not None and target.has(Feature.WGMMA) and _adds_up(module):
-        decisions = replace(decisions, persistent=True)
+    """Return the decisions with a number of consumers in the place of none: two where each has rows for its product."""
     if decisions.groups is not None:
         return decisions
     rows = list(_rows(module))
+    target = module_target(module)
     # An accumulator in tensor memory of 64 rows leaves half of its lanes idle.
     least = MOST_ROWS if target is not None and target.has(Feature.TENSOR_MEMORY) else LEAST_ROWS
     splits = bool(rows) and all(not each % 2 and least <= each // 2 <= MOST_ROWS for each in rows)
     return replace(decisions, groups=2 if splits else 1)
-
-
-def _adds_up(module: ModuleOp) -> bool:
-    """True if each product is the next sum of a loop, in a kernel whose programs take one tile each."""
-    products = [op for op in module.walk() if isinstance(op, tt.DotOp)]
-    if any(isinstance(op, tt.GetNumProgramsOp) for op in module.walk()):
-        return False
-    return bool(products) and all(
-        isinstance(loop := op.parent_op(), scf.ForOp)
-        and not isinstance(loop.parent_op(), scf.ForOp | scf.WhileOp)
-        and all(isinstance(use.operation, scf.YieldOp) for use in op.d.uses)
-        for op in products
-    )
 
 
 def _rows(module: ModuleOp) -> Iterator[int]:

@@ -15,8 +15,8 @@ from ..driver.compilation import frontend_module
 from ..driver.specialization import Specialization
 from ..kernel import Kernel
 
-PROOF_SECONDS = 10.0
-"""Seconds of a processor for the proof of a candidate: those of two groups and two rings take a tenth."""
+PROOF_SECONDS = 4.0
+"""Seconds of a processor for the proof of a candidate: those that end do so in one."""
 EXPLORATION_SECONDS = 20.0
 """Seconds for all orders of a small launch, where there is no proof."""
 
