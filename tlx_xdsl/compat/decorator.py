@@ -88,7 +88,6 @@ class _FirstLaunch:
             return True
         return False
 
-
     def _is_ours(self) -> bool:
         return uses_tlx(self._kernel.fn) or self._takes_more(self._kernel.fn)
 

@@ -70,8 +70,8 @@ def lenient_autotune(stock_autotune: Callable[..., Any]) -> Callable[..., Any]:
 def replacements(mode: str, target: str, warp_specialize: Any = None) -> Iterator[tuple[Any, str, Any]]:
     """Each name that is replaced: what has it, the name, and what it stands for from now on.
 
-    With `warp_specialize` launches of plain kernels with products are specialised as `jit` has it. `mode` is one of `installation.Mode`, or `read`. Scripts reach `jit` and `Config` by several ways, Triton itself by
-    others.
+    With `warp_specialize` launches of plain kernels with products are specialised as `jit` has it. `mode` is one of
+    `installation.Mode`, or `read`. Scripts reach `jit` and `Config` by several ways, Triton itself by others.
     """
     # `triton.runtime.jit` is a module, and both hold a `jit`.
     stock = import_module("triton.runtime.jit")

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from math import inf, lcm
 from typing import Literal
 
-from xdsl.dialects import arith as upstream_arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import Group, Kind, Space, accesses_of, effects_of, num_ctas_of, num_warps_of
@@ -198,36 +198,6 @@ def _constant_loops(function: tt.FuncOp) -> list[str]:
                 case _:
                     pass
     return found
-
-
-def _has_bounded_turns(function: tt.FuncOp) -> bool:
-    """True if a loop in which something synchronises ends at the smaller or the larger of two numbers.
-
-    Then turns of several loops may be related in a way that the search does not follow, and what it finds may not be.
-    """
-    loops = [op for op in function.walk() if isinstance(op, scf.ForOp)]
-    work = [
-        bound
-        for loop in loops
-        if any(isinstance(each, ttng.WaitBarrierOp) for each in loop.body.walk())
-        for bound in (loop.lb, loop.ub)
-    ]
-    seen: set[SSAValue] = set()
-    while work:
-        value = work.pop()
-        owner = value.owner
-        if value in seen:
-            continue
-        seen.add(value)
-        if isinstance(owner, Block):
-            tasks = owner.parent_op()
-            if isinstance(tasks, ttg.WarpSpecializePartitionsOp) and isinstance(value, BlockArgument):
-                work.append(tasks.explicit_captures[value.index])
-            continue
-        if isinstance(owner, upstream_arith.MinSIOp | upstream_arith.MaxSIOp):
-            return True
-        work += owner.operands
-    return False
 
 
 def _turns_done(task: Task) -> tuple[float, ...]:
