@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from math import inf, lcm
 from typing import Literal
 
-from xdsl.dialects import scf
+from xdsl.dialects import arith as upstream_arith, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import Group, Kind, Space, accesses_of, effects_of, num_ctas_of, num_warps_of
@@ -155,7 +155,8 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
             diagnostic = _described(broken)
             idle = [(parts, loop) for parts, loop in search.idle_loops() if parts not in required]
             if not idle:
-                answer, reason = "refuted" if isinstance(broken, BrokenError) else "unproved", diagnostic
+                is_certain = isinstance(broken, BrokenError) and not _has_bounded_turns(function)
+                answer, reason = "refuted" if is_certain else "unproved", diagnostic
                 break
             # Whoever launches it with a loop that does not turn is not to expect much: the others are to be sure.
             for parts, loop in idle:
@@ -168,6 +169,36 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
         tuple(_constant_loops(function)), () if search is None else search.steps(),
         1 if search is None else len(search.codes), (*required.values(), *ends), unseen_in(function),
     )  # fmt: skip
+
+
+def _has_bounded_turns(function: tt.FuncOp) -> bool:
+    """True if a loop in which something synchronises ends at the smaller or the larger of two numbers.
+
+    Then turns of several loops may be related in a way that the search does not follow, and what it finds may not be.
+    """
+    loops = [op for op in function.walk() if isinstance(op, scf.ForOp)]
+    work = [
+        bound
+        for loop in loops
+        if any(isinstance(each, ttng.WaitBarrierOp) for each in loop.body.walk())
+        for bound in (loop.lb, loop.ub)
+    ]
+    seen: set[SSAValue] = set()
+    while work:
+        value = work.pop()
+        owner = value.owner
+        if value in seen:
+            continue
+        seen.add(value)
+        if isinstance(owner, Block):
+            tasks = owner.parent_op()
+            if isinstance(tasks, ttg.WarpSpecializePartitionsOp) and isinstance(value, BlockArgument):
+                work.append(tasks.explicit_captures[value.index])
+            continue
+        if isinstance(owner, upstream_arith.MinSIOp | upstream_arith.MaxSIOp):
+            return True
+        work += owner.operands
+    return False
 
 
 def _described(error: BrokenError | UnprovedError) -> Diagnostic:
