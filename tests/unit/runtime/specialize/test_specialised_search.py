@@ -130,7 +130,7 @@ def test_buffers_are_as_many_as_fit(world):
 
 def test_the_search_keeps_the_best_and_names_the_others(world):
     def times(decisions):
-        if decisions.depth == 6:
+        if decisions.depth == 5:
             return "too much shared memory"
         return 8.0 - (decisions.depth == 4) - 0.5 * (decisions.groups == 1) + 2 * (decisions.persistent is True)
 
@@ -139,7 +139,7 @@ def test_the_search_keeps_the_best_and_names_the_others(world):
     assert found.milliseconds == 6.5
     by_name = {each.name: each for each in found.decisions}
     assert (by_name["groups"].value, by_name["depth"].value) == (1, 4)
-    assert Alternative(6, None, "too much shared memory") in by_name["depth"].alternatives
+    assert Alternative(5, None, "too much shared memory") in by_name["depth"].alternatives
     assert Alternative(3, 7.5) in by_name["depth"].alternatives
     assert Alternative(True, 10.0) in by_name["persistent"].alternatives
     assert world.predicted <= search.MOST_PREDICTED + 1
