@@ -39,12 +39,12 @@ BUDGETS: dict[str, float] = {
     # Processes that fork, and annotations that Python 3.14 computes late, are the same for all layers.
     "(top)": 8_500,
     "addresses": 39_000,
-    "analysis": 65_500,
+    "analysis": 70_000,
     "backend": 20_500,
-    "compat": 10_000,
+    "compat": 10_500,
     "cpu": 110_500,
-    "decompile": 17_500,
-    "dialects": 67_000,
+    "decompile": 24_000,
+    "dialects": 69_000,
     "frontend": 76_000,
     "gate": 9_500,
     "interpreter": 99_000,
@@ -53,12 +53,12 @@ BUDGETS: dict[str, float] = {
     "layouts": 21_000,
     "numerics": 17_500,
     "ptx": 88_000,
-    "runtime": 102_500,
+    "runtime": 122_500,
     "sass": 25_500,
     "text": 11_500,
     "timing": 56_500,
-    "tools": 42_000,
-    "transforms": 64_000,
+    "tools": 43_000,
+    "transforms": 139_000,
     "ttl": 153_000,
     # 1,067,500 before. Of what came then, proofs of aliases, truncation, tensor memory and tails took 5,900; chosen
     # pointers, block pointers and device functions on the CPU 3,500; what runs and launches have in common 3,700; what
@@ -69,9 +69,11 @@ BUDGETS: dict[str, float] = {
     # Meta's compiler and all of stock's 3,500; order between CTAs in PTX 1,200; Python 3.14 and other systems 700.
     # The clock of final code 55,500; its launches, why they are slow, probes and rankings by it 8,500.
     # What calls it makes the decompiler a part of the compiler: 17,500.
-    "total": 1_235_500,
-    "core": 858_500,
-    "compiler": 593_500,
+    # Plain kernels as tasks: the passes 74,000, search and launches 19,500, their source 6,500, analyses of places 4,000,
+    # dimensions that are cut together 2,000. Nothing of what was there goes: stock's way stays for what is refused.
+    "total": 1_345_000,
+    "core": 967_000,
+    "compiler": 701_500,
     IMPORTS: 7.5,
     SMALL_FILES: 90,
     FULLEST: 30,

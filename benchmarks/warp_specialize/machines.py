@@ -48,7 +48,10 @@ class Gpu:
     def bound(self, each: Candidate) -> Any:
         """The launch of a candidate on the arrays, or why there is none, and the problem that it solves."""
         problem = each.problem(self.arrays.again())
-        job = compiled.job_of(each, problem)
+        from benchmarks.warp_specialize.arrays import UntouchedArrays
+
+        # Types and alignments are those of arrays that nothing is written to, as when it was compiled.
+        job = compiled.job_of(each, each.problem(UntouchedArrays()))
         found = self._read(job)
         if isinstance(found, str):
             return found, problem

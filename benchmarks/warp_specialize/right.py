@@ -33,12 +33,12 @@ def launched(family: Family, shape: Shape, folder: Path, repeat: int) -> tuple[s
     import torch
 
     from benchmarks.gpu.measure import watchdog_first_launch
-    from benchmarks.warp_specialize.arrays import TorchArrays, error_of, expected
+    from benchmarks.warp_specialize.arrays import TorchArrays, UntouchedArrays, error_of, expected
 
     arrays = TorchArrays()
     each = candidates.by_rule(family, shape)
     problem = each.problem(arrays)
-    path = compiled.path_of(folder, compiled.job_of(each, problem))
+    path = compiled.path_of(folder, compiled.job_of(each, each.problem(UntouchedArrays())))
     if not path.exists():
         return "missing", "not prepared"
     found = compiled.read(path)

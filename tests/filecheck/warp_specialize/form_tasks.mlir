@@ -39,7 +39,7 @@ tt.func public @product(%a: !tt.tensordesc<64x64xf16>, %b: !tt.tensordesc<64x64x
 
 // -----
 
-// Nobody knows before the product what the next block's row is.
+// It is not known before the product what the next block's row is.
 
 tt.func public @dependent(%a: !tt.tensordesc<64x64xf16>, %p: !tt.ptr<f32>, %n: i32) {
   %c0 = arith.constant 0 : i32

@@ -5,7 +5,7 @@
 #smem = #ttg.shared_memory
 
 // A sum stays in tensor memory: its first product overwrites what was there, the tensor cores give slots back, and
-// threads load it behind the loop, if that has had a turn.
+// threads load it after the loop, if that has had a turn.
 
 // CHECK-LABEL: @sum
 // CHECK:         [[SUM:%.*]] = ttng.tmem_alloc : () -> !ttg.memdesc<1x128x128xf32

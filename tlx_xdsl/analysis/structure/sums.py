@@ -53,7 +53,7 @@ class Sums:
         return total
 
     def step(self, argument: BlockArgument) -> Polynomial | None:
-        """What each turn of a loop adds to a number that it carries, if that is the same number in each."""
+        """Return what each turn of a loop adds to a number that it carries, if that is the same number in each."""
         loop = loop_of(argument)
         if loop is None or argument.index == 0:
             return None
@@ -133,7 +133,7 @@ def loop_of(argument: BlockArgument) -> scf.ForOp | None:
 
 
 def turned(argument: BlockArgument) -> SSAValue:
-    """What the loop's body gives for what it was given as `argument`."""
+    """Return what the loop's body gives for what it was given as `argument`."""
     end = argument.block.last_op
     assert isinstance(end, scf.YieldOp)
     return end.operands[argument.index - 1]

@@ -16,7 +16,7 @@ After, with the condition that the argument `scale` is positive:
 %1 = "tt.reduce"(%0) <{axis = 1 : i32}> ({ ... arith.maxnumf ... }) : (tensor<64x128xf32>) -> tensor<64xf32>
 %m = arith.mulf %1, %2 : tensor<64xf32>
 ```
-`%hidden` is minus infinity. Scales whose sign the arguments do not tell stay where they are.
+`%hidden` is minus infinity. Scales whose sign does not follow from the arguments stay where they are.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _uniform(scales: SSAValue) -> SSAValue | float | None:
 
 
 def _positive(scale: SSAValue | float) -> list[str] | None:
-    """The conditions on arguments under which a scale is positive; None where they do not tell."""
+    """The conditions on arguments under which a scale is positive; None where that does not follow from them."""
     if not isinstance(scale, SSAValue):
         return [] if 0 < scale < LARGEST else None
     match scale.owner:
@@ -120,7 +120,7 @@ def _hides(op: Operation, index: int) -> bool:
 
 
 def _push(product: upstream.MulfOp, value: SSAValue, scales: SSAValue) -> None:
-    """Move a multiplication behind masks and maxima."""
+    """Move a multiplication after masks and maxima."""
     for use in list(product.result.uses):
         op = use.operation
         if _is_maximum(op):

@@ -55,7 +55,7 @@ class HostDescriptorsPass(Pass):
 
 @dataclass(frozen=True)
 class _Tensor:
-    """What a descriptor is of, as Python over the names of the arguments."""
+    """The tensor of a descriptor, as Python over the names of the arguments."""
 
     pointer: str
     shape: tuple[str, ...]
@@ -95,7 +95,7 @@ def _hoist(function: tt.FuncOp, made: Sequence[tt.MakeTensorDescOp]) -> None:
 
 
 def _tensor_of(op: tt.MakeTensorDescOp, places: Places, facts: Facts) -> _Tensor | None:
-    """What a descriptor is of; None where the host can't know it."""
+    """Return what a descriptor is of; None where the host can't know it."""
     place = places.of(op.base)
     if place is None or place.offset.base.terms or not facts.value_is_of_launch(place.root):
         return None

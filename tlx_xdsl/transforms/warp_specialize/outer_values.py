@@ -72,7 +72,7 @@ def use_captured_values(op: WarpSpecializeOp) -> None:
 
 @dataclass
 class _Known:
-    """What is computed before the tasks."""
+    """Operations that are computed before the tasks."""
 
     ops: dict[_Key, Operation] = field(default_factory=dict[_Key, Operation])
     """The first operation that computes something."""
@@ -104,7 +104,7 @@ def _before(op: Operation) -> Iterator[Operation]:
 
 
 def _key(op: Operation, equal: Mapping[SSAValue, SSAValue]) -> _Key | None:
-    """What two pure operations have in common when they compute the same; None where that can't be said."""
+    """Return what two pure operations have in common when they compute the same; None where that can't be said."""
     if op.regions or not op.results or not is_side_effect_free(op) or isinstance(op, ReplicaIdOp):
         return None
     operands = tuple(equal.get(operand, operand) for operand in op.operands)

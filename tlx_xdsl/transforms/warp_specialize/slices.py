@@ -10,18 +10,15 @@ from collections.abc import Collection, Iterable
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.traits import is_side_effect_free
+from xdsl.traits import IsolatedFromAbove, RecursiveMemoryEffect, is_side_effect_free
 
-from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.base import Kind, Sync, accesses_of, effects_of
 from tlx_xdsl.dialects.regions import SCALAR_CODE
 
-_AROUND = (tt.FuncOp, ttg.WarpSpecializeOp, ttg.WarpSpecializePartitionsOp)
-"""Operations whose regions are the whole code of a task or a function."""
-
 
 class Slice:
-    """What `roots` need. Of `leaves` only the places count: what they take comes in another way."""
+    """The code that `roots` need. Of `leaves` only the places count: what they take comes in another way."""
 
     def __init__(self, roots: Iterable[Operation], leaves: Collection[Operation] = ()):
         """Follow the operations backwards; the time is linear in the slice."""
@@ -50,7 +47,7 @@ class Slice:
                 self._carry(owner, owner.results.index(value))
             return
         parent = owner.parent_op()
-        if parent is None or isinstance(parent, _AROUND):
+        if parent is None or _is_whole(parent):
             return
         self._work.append(parent)
         if isinstance(parent, scf.ForOp) and isinstance(value, BlockArgument) and value.index > 0:
@@ -70,7 +67,7 @@ class Slice:
             return
         self.ops.add(op)
         parent = op.parent_op()
-        if parent is not None and not isinstance(parent, _AROUND):
+        if parent is not None and not _is_whole(parent):
             self._work.append(parent)
         if op in self._leaves:
             return
@@ -90,6 +87,11 @@ class Slice:
                         self._work += inner.operands
 
 
+def _is_whole(op: Operation) -> bool:
+    """True for an operation whose regions are the whole code of a task or a function."""
+    return op.has_trait(IsolatedFromAbove) or isinstance(op, ttg.WarpSpecializeOp)
+
+
 def _ends(blocks: Iterable[Block]) -> list[Operation]:
     return [block.last_op for block in blocks if block.last_op is not None]
 
@@ -100,7 +102,7 @@ def _end(blocks: Iterable[Block]) -> Operation | None:
 
 def is_only_read(op: Operation) -> bool:
     """True for an operation that may be done by several tasks instead of one: it computes, or only reads memory."""
-    if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp) or isinstance(op.parent_op(), SCALAR_CODE):
+    if op.has_trait(RecursiveMemoryEffect) or isinstance(op.parent_op(), SCALAR_CODE):
         return True
     if is_side_effect_free(op):
         return True
@@ -118,7 +120,7 @@ def writes_memory(op: Operation) -> bool:
 
     Barriers, prints and assertions access nothing, but must stay where they are.
     """
-    if is_side_effect_free(op) or isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
+    if is_side_effect_free(op) or op.has_trait(RecursiveMemoryEffect):
         return False
     accesses = accesses_of(op)
     return accesses is None or bool(effects_of(op).sync) or not all(access.kind is Kind.READ for access in accesses)

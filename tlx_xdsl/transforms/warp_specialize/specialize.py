@@ -13,7 +13,7 @@ from ..registry import pass_class, pass_names
 
 @dataclass(frozen=True)
 class Decisions:
-    """What can be chosen when a kernel is specialised; None leaves a choice to the compiler."""
+    """Choices that can be made when a kernel is specialised; None leaves a choice to the compiler."""
 
     persistent: bool | None = None
     """As many programs as multiprocessors, each of which takes tiles in a loop."""

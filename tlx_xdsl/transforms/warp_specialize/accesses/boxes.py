@@ -188,7 +188,7 @@ def _with_end(side: Side, root: SSAValue, sides: list[Side], facts: Facts) -> Si
 
 
 class _Conditions:
-    """What must hold at a launch, as far as it is not proved."""
+    """Conditions that must hold at a launch, as far as it is not proved."""
 
     def __init__(self, facts: Facts, size: int, *, may_ask: bool):
         self._facts = facts

@@ -93,7 +93,7 @@ class Facts:
         return found
 
     def _leasts(self, form: Polynomial) -> Iterator[Polynomial]:
-        """What a number that counts down is at least: in the last turn of its loop, or in the last program."""
+        """Return the least that a number that counts down is: in the last turn of its loop, or in the last program."""
         for symbol in sorted(form.symbols, key=str):
             if (factor := form.coefficient(symbol)) is None or any(number > 0 for _, number in factor):
                 continue

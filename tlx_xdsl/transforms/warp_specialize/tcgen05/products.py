@@ -1,7 +1,7 @@
 """`tlx-ws-tensor-memory`: products of consumers in Blackwell's tensor cores, with their results in tensor memory.
 
 On GPUs with tcgen05 a product of blocks that were loaded from rings reads these where they lie; a consumer issues it,
-and goes on. Results stay in tensor memory: loops carry them there, products add to them, and threads load them, behind
+and goes on. Results stay in tensor memory: loops carry them there, products add to them, and threads load them, after
 a wait for the product, where they compute with them. The tensor cores give the slots of rings back themselves.
 Operands that threads compute go to tensor memory (A), or to shared memory.
 

@@ -77,7 +77,7 @@ class Releases:
             self._after.setdefault(holder, []).append(arrival)
 
     def after(self, op: Operation) -> Sequence[ttng.ArriveBarrierOp]:
-        """Return the arrivals in whose place a commit stands behind an operation."""
+        """Return the arrivals in whose place a commit stands after an operation."""
         return self._after.get(op, ())
 
     def by(self, dot: tt.DotOp) -> Sequence[ttng.ArriveBarrierOp]:

@@ -36,7 +36,7 @@ class Place:
 
 @dataclass
 class Scope:
-    """What is known at a place in the program."""
+    """Facts that are known at a place in the program."""
 
     values: dict[SSAValue, SSAValue]
     """The values of the copy; a result in tensor memory has one once it is loaded."""
@@ -59,7 +59,7 @@ class Scope:
 
 @dataclass
 class Plan:
-    """What was decided for a task."""
+    """Decisions that were made for a task."""
 
     accumulators: Accumulators
     operands: dict[tt.DotOp, Operands]
@@ -182,7 +182,7 @@ class Writer:
         return buffer
 
     def _sum(self, dot: tt.DotOp, code: Code, scope: Scope) -> SSAValue:
-        """Whether the product adds to the buffer, which has then what it adds to."""
+        """True if the product adds to the buffer, which has then what it adds to."""
         if is_zero(dot.c):
             return _flag(code, False)
         accumulator = self.accumulators.of[dot.d]
@@ -268,7 +268,7 @@ class Writer:
         scope.values[value] = branch.results[0]
 
     def _has_run(self, loop: scf.ForOp, code: Code, scope: Scope) -> SSAValue | None:
-        """Whether a loop has had a turn; None where it is known to."""
+        """True if a loop has had a turn; None where it is known to."""
         lower, upper = constant_integer(loop.lb), constant_integer(loop.ub)
         if lower is not None and upper is not None and lower < upper:
             return None
@@ -403,7 +403,7 @@ class Writer:
         for accumulator in self.accumulators.all:
             if accumulator.signals_each:
                 inside = [dot for dot in accumulator.signals if _is_inside(dot, op)]
-                # What is known of a count behind a loop is known of one that the loop carries.
+                # What is known of a count after a loop is known of one that the loop carries.
                 is_needed_after = bool(accumulator.loops) or isinstance(op.parent_op(), scf.ForOp)
                 if len(inside) == 1 and inside[0].parent is op.body.block and not is_needed_after:
                     by_turn.append(accumulator)
