@@ -69,8 +69,8 @@ BUDGETS: dict[str, float] = {
     # Meta's compiler and all of stock's 3,500; order between CTAs in PTX 1,200; Python 3.14 and other systems 700.
     # The clock of final code 55,500; its launches, why they are slow, probes and rankings by it 8,500.
     # What calls it makes the decompiler a part of the compiler: 17,500.
-    # Plain kernels as tasks: the passes 74,000, search and launches 19,500, their source 6,500, analyses of places 4,000,
-    # dimensions that are cut together 2,000. Nothing of what was there goes: stock's way stays for what is refused.
+    # Plain kernels as tasks: the passes 74,000, search and launches 19,500, their source 6,500, analyses of places
+    # 4,000, dimensions that are cut together 2,000. Nothing goes: stock's way stays for what is refused.
     "total": 1_345_000,
     "core": 967_000,
     "compiler": 701_500,

@@ -47,9 +47,9 @@ class Gpu:
 
     def bound(self, each: Candidate) -> Any:
         """The launch of a candidate on the arrays, or why there is none, and the problem that it solves."""
-        problem = each.problem(self.arrays.again())
         from benchmarks.warp_specialize.arrays import UntouchedArrays
 
+        problem = each.problem(self.arrays.again())
         # Types and alignments are those of arrays that nothing is written to, as when it was compiled.
         job = compiled.job_of(each, each.problem(UntouchedArrays()))
         found = self._read(job)
