@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from tlx_xdsl.analysis.module_attrs import module_target
@@ -25,15 +26,32 @@ LEAST_ROWS, MOST_ROWS = 64, 128
 
 
 def by_rule(decisions: Any, module: ModuleOp) -> Any:
-    """Return the decisions with a number of consumers in the place of none: two where each has rows for its product."""
+    """Return the decisions with what experts choose in the place of none.
+
+    There are two consumers where each has rows for its product. Programs take several tiles, so that a tile's store
+    runs beside the next one's products, where loops only add products up.
+    """
+    target = module_target(module)
+    if decisions.persistent is None and target is not None and target.has(Feature.WGMMA) and _adds_up(module):
+        decisions = replace(decisions, persistent=True)
     if decisions.groups is not None:
         return decisions
     rows = list(_rows(module))
-    target = module_target(module)
     # An accumulator in tensor memory of 64 rows leaves half of its lanes idle.
     least = MOST_ROWS if target is not None and target.has(Feature.TENSOR_MEMORY) else LEAST_ROWS
     splits = bool(rows) and all(not each % 2 and least <= each // 2 <= MOST_ROWS for each in rows)
     return replace(decisions, groups=2 if splits else 1)
+
+
+def _adds_up(module: ModuleOp) -> bool:
+    """True if each product is the next sum of a loop, in a kernel whose programs take one tile each."""
+    products = [op for op in module.walk() if isinstance(op, tt.DotOp)]
+    return bool(products) and all(
+        isinstance(loop := op.parent_op(), scf.ForOp)
+        and not isinstance(loop.parent_op(), scf.ForOp | scf.WhileOp)
+        and all(isinstance(use.operation, scf.YieldOp) for use in op.d.uses)
+        for op in products
+    )
 
 
 def _rows(module: ModuleOp) -> Iterator[int]:

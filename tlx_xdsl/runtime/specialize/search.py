@@ -229,12 +229,13 @@ class _Search:
         """Return the candidate of the rules: the given decisions, and those that fit where they are not given."""
         variants = self._variants()
         tried: list[Candidate] = []
-        for explores in (False, True):
-            for decisions in variants:
-                found = self._fitting(decisions, explores=explores)
-                if not found.why_not:
-                    return found
-                tried.append(found)
+        # What a fallback costs in speed is more than what exploring costs once, where a launch is known.
+        first = [(True, variants[0])] if self.is_clocked else []
+        for explores, decisions in [*first, *((each, variant) for each in (False, True) for variant in variants)]:
+            found = self._fitting(decisions, explores=explores)
+            if not found.why_not:
+                return found
+            tried.append(found)
         return tried[0]
 
     def _variants(self) -> list[Any]:
