@@ -20,7 +20,7 @@ FREE = {
     "ttng.clc_get_program_id", "ttng.clc_is_canceled", "ttng.packed_arith", "ttng.reinterpret_tensor_descriptor",
     "ttng.tmem_subslice",
     "tlx.cluster_cta_rank", "tlx.cluster_size", "tlx.local_alias", "tlx.map_to_remote", "tlx.memdesc_dynamic_subslice",
-    "tlx.release_layout", "tlx.require_layout", "tlx.reuse_group", "tlx.stoch_round",
+    "tlx.release_layout", "tlx.replica_id", "tlx.require_layout", "tlx.reuse_group", "tlx.stoch_round",
 }  # fmt: skip
 """Operations that a pass may merge, move and drop."""
 

@@ -123,8 +123,7 @@ class _Search:
     def candidate(self, decisions: Any, *, explores: bool = True) -> Candidate:
         """Specialise with these decisions, and prove the result; candidates of the same source are one.
 
-        With `explores` the orders of a small launch are run where there is no proof. A refutation is none as long as no
-        run shows it: the way to it may be one that no launch takes.
+        With `explores` the orders of a small launch are run where there is no proof. What is refuted is not taken.
         """
         wanted = self.wanted
         made = warp_specialized(
@@ -150,7 +149,10 @@ class _Search:
             return
         candidate.specialized = replace(made, verdict=verdict)
         if not verdict:
-            candidate.is_open, candidate.why_not = True, f"its synchronisation is {_said(verdict)}"
+            candidate.is_open, candidate.why_not = (
+                verdict.answer != "refuted",
+                f"its synchronisation is {_said(verdict)}",
+            )
         elif verdict.lines:
             turns = turns_of(made.source, verdict.lines)
             if isinstance(turns, int):

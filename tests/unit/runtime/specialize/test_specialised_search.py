@@ -204,13 +204,15 @@ def test_settings_that_there_are_not():
 def test_a_proof_is_better_than_an_exploration(world, monkeypatch):
     monkeypatch.setattr(Specialized, "fitted", lambda self, *rest: ((1, 1, 1), []))
     monkeypatch.setattr(search, "explored", lambda *rest: Verdict("explored", ("all orders",)))
+    world.verdicts = lambda decisions: Verdict("unknown", ("a loop",))
+    found = searched(WANTED, Settings())
+    assert found.verdict.answer == "explored"
+    assert "no proof: a loop" in str(found)
     for answer in ("refuted", "unknown"):
-        world.verdicts = lambda decisions, answer=answer: Verdict(answer, ("a loop",))
-        found = searched(WANTED, Settings())
-        assert found.verdict.answer == "explored"
-        assert "no proof: a loop" in str(found)
         world.verdicts = lambda decisions, answer=answer: PROVED if decisions.split_masks is False else Verdict(answer)
-        assert searched(WANTED, Settings()).verdict is PROVED
+        assert searched(WANTED, Settings(by="rules")).verdict is PROVED
+    world.verdicts = lambda decisions: Verdict("refuted", ("a loop",))
+    assert not searched(WANTED, Settings())
     world.comparisons = lambda decisions: Comparison("a deadlock")
     world.verdicts = lambda decisions: Verdict("unknown", ("a loop",))
     found = searched(WANTED, Settings())
