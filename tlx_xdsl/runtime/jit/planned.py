@@ -38,6 +38,7 @@ class Plans:
 
     def __init__(self) -> None:
         self._plans: dict[Any, Plan] = {}
+        self._plain: set[Any] = set()
 
     def key(self, grid: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[int]] | None:
         """Return the key of a launch, and the addresses of its tensors in order; None for what has no plan."""
@@ -72,6 +73,16 @@ class Plans:
         if len(self._plans) >= MOST_PLANS:
             self._plans.clear()
         self._plans[key] = plan
+
+    def is_plain(self, key: Any) -> bool:
+        """True for a launch that takes the plain kernel, as was found out before."""
+        return key in self._plain
+
+    def keep_plain(self, key: Any) -> None:
+        """Remember that a launch takes the plain kernel."""
+        if len(self._plain) >= MOST_PLANS:
+            self._plain.clear()
+        self._plain.add(key)
 
 
 def _add(value: Any, parts: list[Any], addresses: list[int]) -> None:

@@ -83,6 +83,8 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
         found = self.plans.key(tuple(sizes) if isinstance(sizes, list) else sizes, args, kwargs)
         if found is None:
             return self._run_choice(grid, args, kwargs, warmup=False)
+        if self.plans.is_plain(found[0]):
+            return super().run_there(*args, grid=grid, warmup=False, **kwargs)
         plan = self.plans.get(found[0])
         if plan is not None:
             self._check_globals()
@@ -111,6 +113,8 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
         options = {name: value for name, value in kwargs.items() if name not in given and name != "target"}
         choice = self._choice(grid, args, given, options)
         if choice is None or (over := self._fitted(choice, grid, args, given)) is None:
+            if keyed is not None:
+                self.plans.keep_plain(keyed[0])
             return super().run_there(*args, grid=grid, warmup=warmup, **kwargs)
         sizes, values = over
         passed = {name: value for name, value in options.items() if name not in ("num_warps", "num_stages")}
