@@ -110,6 +110,11 @@ def test_a_launch_that_can_not_be_specialised_is_the_plain_one(cuda, kernel, mon
     with assume_target("sm_80"):
         kernel[grid](*given(), **BLOCKS)
     assert [each is kernel for each in asked].count(True) >= 2
+    # The next one is found by its key: nothing is chosen anew.
+    monkeypatch.setattr(specializing.SpecializingTritonKernel, "_choice", None)
+    before = len(asked)
+    kernel[grid](*unaligned, **BLOCKS)
+    assert len(asked) == before + 1
 
 
 def test_a_kernel_that_triton_can_not_compile_is_given_up(cuda, kernel, monkeypatch, caplog):
