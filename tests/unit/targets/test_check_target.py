@@ -84,6 +84,7 @@ ANYWHERE = {
         "named_barrier_wait",
         "prefetch",
         "release_layout",
+        "replica_id",
         "require_layout",
         "reuse_group",
         "set_buffer_overlap",

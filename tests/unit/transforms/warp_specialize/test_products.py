@@ -1,6 +1,6 @@
 """Products of consumers: asynchronous, pipelined and by turns, against the plain kernels and the examples."""
 
-# covers: tlx-ws-async-dots tlx-ws-pipeline-products tlx-ws-take-turns
+# covers: tlx-ws-async-dots, tlx-ws-pipeline-products, tlx-ws-take-turns
 
 import importlib.util
 from pathlib import Path
