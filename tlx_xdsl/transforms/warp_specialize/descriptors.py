@@ -86,7 +86,7 @@ class FormDescriptorsPass(Pass):
     name = "tlx-ws-form-descriptors"
 
     ask_of_stores: bool = True
-    """Whether multiples of 16 bytes that a store needs, and that nothing proves, may be conditions of a launch; else
+    """True if multiples of 16 bytes that a store needs, and that nothing proves, may be conditions of a launch; else
     the threads store. The loads of a kernel may not need them: a matrix of weights has rows of another length."""
 
     def run(self, op: ModuleOp) -> None:

@@ -54,7 +54,8 @@ def cuda(make_cuda, monkeypatch, folder):
 
 @pytest.fixture
 def kernel():
-    return tlx_xdsl.jit(warp_specialize="rules")(product)
+    # The proof of a loop over tiles has no end, and costs each test its seconds.
+    return tlx_xdsl.jit(warp_specialize={"by": "rules", "persistent": False})(product)
 
 
 def given(m=192, n=128, k=320, at=4096):

@@ -49,6 +49,7 @@ class SplitRowsPass(Pass):
     name = "tlx-ws-split-rows"
 
     groups: int = 2
+    """Groups of warps."""
 
     def run(self, op: ModuleOp) -> None:
         """Handle all functions of the module."""

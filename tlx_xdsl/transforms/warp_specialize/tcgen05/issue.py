@@ -36,6 +36,13 @@ for tile in range(first, tiles, programs):
     c_desc.store([m, n], acc.to(tl.float16))
     count += 1
 ```
+In the IR, what issues and what uses become partitions of their own:
+```mlir
+ttg.warp_specialize(%a, %b, %sum, %done, %free)
+default { ... }
+partition0(...) num_warps(4) { ... ttng.tmem_load ... ttng.arrive_barrier %free_1, 1 ... }
+partition1(...) num_warps(1) { ... ttng.wait_barrier %free_2, %phase ... ttng.tc_gen5_mma ... }
+```
 A task that stores operands or sums for the tensor cores stays as it is.
 """
 
