@@ -84,7 +84,7 @@ def test_a_with_statement_leaves_what_was_installed():
 def test_a_failing_installation_is_taken_back(monkeypatch: pytest.MonkeyPatch):
     import tlx_xdsl.compat.replacements as home
 
-    def fails(mode: str, target: str):
+    def fails(mode: str, target: str, warp_specialize: object):
         yield sys.modules["triton"], "jit", None
         raise ZeroDivisionError
 
