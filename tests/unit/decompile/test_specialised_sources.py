@@ -71,7 +71,7 @@ def test_tasks_read_like_those_of_authors(attention):
     assert max(map(len, lines)) <= 100
     # Both copies of the consumer are one task, which says the number of its copy by name.
     assert text.count("tlx.async_task(") == 2
-    assert "        with tlx.async_task(num_warps=4, replicate=2):\n            replica = " in text
+    assert "        with tlx.async_task(num_warps=4, replicate=2, registers=240):\n            replica = " in text
     # What stands before the tasks is used in them, and a ring's slot and phase are one call.
     assert re.search(
         r"\n            for start in range\(.*\):\n                stage, phase = tlx.get_bufidx_phase\(", text
