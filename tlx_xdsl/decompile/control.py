@@ -13,14 +13,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects.ttg.warp_specialize import WarpSpecializeOp
+from tlx_xdsl.transforms.warp_specialize.tasks_of import copies_of
 
 from .function import Function, assignment, given, handles, last_use, may_inline, parameters, prop, returned
 from .names import ALWAYS, Scope
 from .reductions import plain_reduction
 from .types import NotExpressible, Text, call, tupled
-
-REPLICAS = "tlx.replicas"
-"""The attribute with the number of copies of each partition."""
 
 # --- passing values on ------------------------------------------------------------------------------------------------
 
@@ -384,8 +382,6 @@ def _successors(block: Block) -> Sequence[Block]:
 @handles("ttg.warp_specialize")
 def _tasks(fn: Function, op: WarpSpecializeOp) -> None:
     partitions = op.partitions
-    copies = op.attributes.get(REPLICAS)
-    replicas = _numbers(cast("DenseArrayBase[Any]", copies)) if isinstance(copies, DenseArrayBase) else ()
     registers = _numbers(op.requested_registers)
     starts = _numbers(op.warp_group_start_ids)
     fn.blank_line()
@@ -399,7 +395,7 @@ def _tasks(fn: Function, op: WarpSpecializeOp) -> None:
         for index, region in enumerate(partitions.partition_regions):
             for argument, captured in zip(region.block.args, partitions.explicit_captures, strict=True):
                 fn.bind(argument, fn.text(captured))
-            number = replicas[index] if replicas else 1
+            number = copies_of(op, index)
             options = {
                 "num_warps": str(op.num_warps[index]),
                 "replicate": str(number) if number > 1 else None,

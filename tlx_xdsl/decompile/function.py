@@ -19,6 +19,7 @@ from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.text.diagnostics import report_warning
+from tlx_xdsl.transforms.warp_specialize.tasks_of import NOTE
 
 from .names import ALWAYS, Interval, Scope
 from .reductions import plain_reduction
@@ -46,9 +47,6 @@ HANDLERS: dict[str, Handler] = {}
 """By the operation's name; filled by the modules of the topics."""
 STATEMENTS: dict[str, Callable[[Function, Any], bool]] = {}
 """Functions that write a statement for several operations, by the name of the first; each says whether it did."""
-
-NOTE = "tlx.note"
-"""The attribute with the reason of a decision, which becomes a comment."""
 
 CHEAP = {"arith.constant", "tt.splat", "tt.broadcast", "tt.expand_dims", "ttg.memdesc_index", *TRANSPARENT}
 """Operations that are written where their value is used, however often that is."""

@@ -20,7 +20,7 @@ from tlx_xdsl.language.compile_time import unwrapped
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.transforms.pipelines import first_beyond_plain
 from tlx_xdsl.transforms.warp_specialize.refusal import refusal_at
-from tlx_xdsl.transforms.warp_specialize.tasks import NOTE
+from tlx_xdsl.transforms.warp_specialize.tasks_of import NOTE
 
 from ..driver.compilation import frontend_module
 from ..driver.defaults import KernelDefaults

@@ -1,1 +1,1 @@
-"""Passes that turn a plain Triton kernel into tasks on warps of their own: one decision a file (`pipeline.py`)."""
+"""Passes that turn a plain Triton kernel into tasks on warps of their own; `specialize.py` has their order."""

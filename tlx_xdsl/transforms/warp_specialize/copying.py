@@ -18,11 +18,8 @@ from tlx_xdsl.dialects.arith import TruncIOp
 from tlx_xdsl.dialects.scf import WhileOp
 
 from ..rewriting import constant, constant_integer
-from .rings import Filling
+from .rings import CountKey
 from .slices import Slice
-
-CountKey = tuple[Block, ...]
-"""The blocks of code that fill a ring: rings that are filled by the same blocks have one count."""
 
 
 class Code:
@@ -100,9 +97,8 @@ class Copier:
     """Copies code for one task."""
 
     slice_: Slice
-    points: dict[Operation, tuple[Filling, Point]]
-    """Operations in whose place something else is written."""
-    counted: dict[Filling, CountKey]
+    points: dict[Operation, tuple[CountKey, Point]]
+    """Operations in whose place something else is written, and what counts how often that was passed."""
 
     def block(
         self, source: Block, code: Code, values: dict[SSAValue, SSAValue], counts: dict[CountKey, SSAValue]
@@ -111,8 +107,7 @@ class Copier:
         for op in source.ops:
             code.at = op
             if op in self.points:
-                filling, write = self.points[op]
-                key = self.counted[filling]
+                key, write = self.points[op]
                 write(code, values, counts[key])
                 if self._is_last(op, key):
                     counts[key] = plus(code, counts[key], 1)
@@ -139,7 +134,7 @@ class Copier:
         """True for the last point of its block that is counted so; those before it fill the same slot elsewhere."""
         following = point.next_op
         while following is not None:
-            if following in self.points and self.counted[self.points[following][0]] == key:
+            if following in self.points and self.points[following][0] == key:
                 return False
             following = following.next_op
         return True
@@ -149,7 +144,7 @@ class Copier:
         found: dict[CountKey, set[Block | None]] = {}
         for inner in op.walk():
             if inner in self.points:
-                found.setdefault(self.counted[self.points[inner][0]], set()).add(inner.parent)
+                found.setdefault(self.points[inner][0], set()).add(inner.parent)
         return found
 
     def _is_counted_on(self, op: scf.ForOp, key: CountKey) -> bool:
@@ -163,7 +158,7 @@ class Copier:
             return not counts_up and constant_integer(around.step) is not None
         following = op.next_op
         while following is not None:
-            if any(inner in self.points and self.counted[self.points[inner][0]] == key for inner in following.walk()):
+            if any(inner in self.points and self.points[inner][0] == key for inner in following.walk()):
                 return True
             following = following.next_op
         return False

@@ -68,7 +68,7 @@ from .accesses.division import Side
 from .accesses.emission import Emission
 from .accesses.facts import Facts
 from .slices import writes_memory
-from .tasks import NOTE
+from .tasks_of import NOTE
 
 _Access = tt.LoadOp | tt.StoreOp
 

@@ -41,8 +41,7 @@ from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 from .accesses.arguments import HOST_VALUE, add_argument, add_conditions, new_name
 from .accesses.facts import Facts
-from .tasks import NOTE
-from .tasks_of import TILES
+from .tasks_of import NOTE, TILES
 
 _COORDINATES = (tt.GetProgramIdOp, tt.GetNumProgramsOp)
 _ALONE = (

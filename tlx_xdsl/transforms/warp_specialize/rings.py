@@ -25,6 +25,10 @@ from tlx_xdsl.layouts.shared import default_shared_layout
 SMEM = SharedMemorySpaceAttr()
 
 
+CountKey = tuple[Block, ...]
+"""The blocks of code that fill a ring: rings that are filled by the same blocks have one count."""
+
+
 @dataclass(frozen=True)
 class Part:
     """One buffer of a slot."""
@@ -57,6 +61,12 @@ class Filling:
         assert block is not None
         return block
 
+    @property
+    def count_key(self) -> CountKey:
+        """The key of the count of how often its ring was filled."""
+        assert self.ring is not None
+        return tuple(filling.block for filling in self.ring.fillings)
+
 
 @dataclass(eq=False)
 class Ring:
@@ -67,11 +77,6 @@ class Ring:
     fillings: list[Filling] = field(default_factory=list[Filling])
     names: tuple[str, ...] = ()
     """A name for each part."""
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """The blocks of code that fill it: rings of the same blocks count alike."""
-        return tuple(filling.block for filling in self.fillings)
 
     def slot_bytes(self, replicas: int) -> int:
         """Return the bytes of a slot."""

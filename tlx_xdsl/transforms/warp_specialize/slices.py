@@ -47,7 +47,7 @@ class Slice:
                 self._carry(owner, owner.results.index(value))
             return
         parent = owner.parent_op()
-        if parent is None or _is_whole(parent):
+        if parent is None or is_whole(parent):
             return
         self._work.append(parent)
         if isinstance(parent, scf.ForOp) and isinstance(value, BlockArgument) and value.index > 0:
@@ -67,7 +67,7 @@ class Slice:
             return
         self.ops.add(op)
         parent = op.parent_op()
-        if parent is not None and not _is_whole(parent):
+        if parent is not None and not is_whole(parent):
             self._work.append(parent)
         if op in self._leaves:
             return
@@ -87,7 +87,7 @@ class Slice:
                         self._work += inner.operands
 
 
-def _is_whole(op: Operation) -> bool:
+def is_whole(op: Operation) -> bool:
     """True for an operation whose regions are the whole code of a task or a function."""
     return op.has_trait(IsolatedFromAbove) or isinstance(op, ttg.WarpSpecializeOp)
 

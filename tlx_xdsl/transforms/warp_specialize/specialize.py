@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ..registry import pass_class, pass_names
+from ..registry import pass_class
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,7 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     wanted.append(("tlx-ws-host-descriptors", {}))
     if replicate:
         wanted.append(("tlx-ws-replicate-tasks", {}))
-    known = pass_names()
-    return tuple(pass_class(name)(**options) for name, options in wanted if name in known)
+    return tuple(pass_class(name)(**options) for name, options in wanted)
 
 
 def specialize(module: ModuleOp, context: Context, decisions: Decisions, *, replicate: bool = True) -> None:

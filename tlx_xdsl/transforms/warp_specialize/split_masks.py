@@ -26,9 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.dialects import arith as upstream, scf
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
@@ -44,7 +45,7 @@ from tlx_xdsl.dialects.tlx import ReplicaIdOp
 from ..drop_unused import drop_unused
 from ..rewriting import Pass, constant, constant_integer, insert_before, ops_of
 from .accesses.emission import Emission
-from .tasks import NOTE, REPLICAS
+from .tasks_of import NOTE, copies_of
 
 _SIGNED = {2: "slt", 3: "sle", 4: "sgt", 5: "sge"}
 """Orders of signed numbers by the numbers of `arith.cmpi`'s predicates (MLIR, `arith` dialect)."""
@@ -61,19 +62,15 @@ class SplitMasksPass(Pass):
         """Rewrite the loops of the module in place."""
         for function in ops_of(op, tt.FuncOp):
             tasks = ops_of(function, ttg.WarpSpecializeOp)
-            regions = [region for each in tasks for region in each.partitions.partition_regions]
-            replicas = [each for task in tasks for each in _replicas(task)]
-            for region, copies in zip(regions or [function.body], replicas or [1], strict=True):
+            codes = [
+                (region, copies_of(each, number))
+                for each in tasks
+                for number, region in enumerate(each.partitions.partition_regions)
+            ]
+            for region, copies in codes or [(function.body, 1)]:
                 loops = [loop for loop in region.walk() if isinstance(loop, scf.ForOp) and _computes(loop)]
                 if any([_Splitter(region, loop, copies).run() for loop in loops]):
                     drop_unused(function)
-
-
-def _replicas(op: ttg.WarpSpecializeOp) -> Sequence[int]:
-    counts = op.attributes.get(REPLICAS)
-    if isinstance(counts, DenseArrayBase):
-        return [int(each) for each in counts.get_values()]
-    return [1] * len(op.partitions.partition_regions)
 
 
 def _computes(loop: scf.ForOp) -> bool:
@@ -85,9 +82,13 @@ def _computes(loop: scf.ForOp) -> bool:
 class _Splitter:
     def __init__(self, code: Region, loop: scf.ForOp, replicas: int):
         self.code, self.loop, self.replicas = code, loop, replicas
-        self.structure = Structure(code)
         self.sums = Sums()
         (self.turn,) = counter(loop).symbols
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The analysis of the code, which loops without masks do not need."""
+        return Structure(self.code)
 
     def run(self) -> bool:
         """Split the loop; say whether there was a mask to leave out."""

@@ -38,8 +38,9 @@ Memory of different arguments is taken not to overlap, as stock Triton's softwar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from xdsl.dialects import arith
@@ -59,17 +60,13 @@ from tlx_xdsl.targets import Feature, target_named
 
 from ..captures import isolate
 from ..rewriting import Pass
-from .copying import Code, Copier, CountKey
+from .copying import Code, Copier, Point
 from .early_loads import check_early
 from .refusal import refusal_at
-from .rings import SMEM, Filling, Ring, depends_on_replica, fillings_of, rings_of
+from .rings import SMEM, CountKey, Filling, Ring, depends_on_replica, fillings_of, rings_of
 from .slices import Slice, drop_idle, is_only_read, writes_memory
 from .stores.pieces import buffers_of_pieces
-from .tasks_of import NOTE as NOTE
-
-REPLICAS = "tlx.replicas"
-"""The attribute with the number of copies of each partition, until `tlx-ws-replicate-tasks`; of a function before."""
-
+from .tasks_of import NOTE, REPLICAS
 
 TWO_GROUPS = 8
 """Warps of two warp groups."""
@@ -138,11 +135,11 @@ class _Former:
 
         start = Code(Block())
         start.at = loads[0]
-        barriers = {ring: self._allocate(ring, start) for ring in rings}
-        counted = {filling: ring.blocks for ring in rings for filling in ring.fillings}
-        producer = self._producer(loads, fillings, barriers, counted, inner, outside)
-        consumer = self._consumer(loads, fillings, barriers, counted, inner, outside)
-        op = self._tasks(producer, consumer)
+        memory: dict[Filling, _Memory] = {}
+        for ring in rings:
+            memory.update(dict.fromkeys(ring.fillings, self._allocate(ring, start)))
+        plan = _Plan(loads, memory, inner, outside)
+        op = self._tasks(self._producer(plan), self._consumer(plan))
         op.location = loads[0].location
         while (first := start.block.first_op) is not None:
             first.detach()
@@ -268,45 +265,21 @@ class _Former:
 
     # --- tasks ---------------------------------------------------------------------------------------------------
 
-    def _producer(
-        self,
-        loads: Sequence[tt.DescriptorLoadOp],
-        fillings: Sequence[Filling],
-        memory: dict[Ring, _Memory],
-        counted: dict[Filling, CountKey],
-        inner: Sequence[Operation],
-        outside: set[Operation],
-    ) -> Region:
-        needed = Slice(loads)
-        by_replica = {op for op in needed.ops if any(map(self._by_replica, op.results)) and not op.regions}
-        needed.ops -= by_replica
-        copier = Copier(needed, {}, counted)
-        for filling in fillings:
-
-            def fill(code: Code, values: dict[SSAValue, SSAValue], count: SSAValue, filling: Filling = filling) -> None:
-                self._fill(code, values, count, filling, memory)
-
-            for load in filling.loads:
-                needed.ops.discard(load)
-            copier.points[filling.loads[-1]] = filling, fill
-        made = self._task(copier, counted, inner, outside, ttg.WarpYieldOp(operands=[[]]))
+    def _producer(self, plan: _Plan) -> Region:
+        needed = Slice(plan.loads)
+        needed.ops -= {op for op in needed.ops if any(map(self._by_replica, op.results)) and not op.regions}
+        made = self._task(plan, needed, -1, self._fill, ttg.WarpYieldOp(operands=[[]]))
         number = next((op for op in made.walk() if isinstance(op, tlx.ReplicaIdOp)), None)
         if number is not None:
             raise refusal_at(number, "a loop or a branch of the producer depends on the number of the consumer")
         return made
 
     def _fill(
-        self,
-        code: Code,
-        values: dict[SSAValue, SSAValue],
-        count: SSAValue,
-        filling: Filling,
-        memory: dict[Ring, _Memory],
+        self, filling: Filling, held: _Memory, code: Code, values: dict[SSAValue, SSAValue], count: SSAValue
     ) -> None:
         """Write the producer's part of filling a slot."""
         ring = filling.ring
         assert ring is not None
-        held = memory[ring]
         stage, phase = code.place(count, ring.depth, "")
         true = code.value(arith.ConstantOp(BoolAttr.from_bool(True), i1))
         code.add(_wait(_at(code, held.empty, stage), code.flipped(phase), true))
@@ -351,42 +324,19 @@ class _Former:
         known.update(zip(owner.results, copy.results, strict=True))
         return known[value]
 
-    def _consumer(
-        self,
-        loads: Sequence[tt.DescriptorLoadOp],
-        fillings: Sequence[Filling],
-        memory: dict[Ring, _Memory],
-        counted: dict[Filling, CountKey],
-        inner: Sequence[Operation],
-        outside: set[Operation],
-    ) -> Region:
-        roots = [op for top in inner for op in top.walk() if writes_memory(op)]
-        needed = Slice(roots, loads)
+    def _consumer(self, plan: _Plan) -> Region:
+        roots = [op for top in plan.inner for op in top.walk() if writes_memory(op)]
+        needed = Slice(roots, plan.loads)
         if self.replicas > 1:
-            needed.ops |= {op for op in inner if isinstance(op, tlx.ReplicaIdOp)}
-        copier = Copier(needed, {}, counted)
-        for filling in fillings:
-
-            def take(code: Code, values: dict[SSAValue, SSAValue], count: SSAValue, filling: Filling = filling) -> None:
-                self._take(code, values, count, filling, memory)
-
-            for load in filling.loads:
-                needed.ops.discard(load)
-            copier.points[filling.loads[0]] = filling, take
-        return self._task(copier, counted, inner, outside, ttg.WarpReturnOp())
+            needed.ops |= {op for op in plan.inner if isinstance(op, tlx.ReplicaIdOp)}
+        return self._task(plan, needed, 0, self._take, ttg.WarpReturnOp())
 
     def _take(
-        self,
-        code: Code,
-        values: dict[SSAValue, SSAValue],
-        count: SSAValue,
-        filling: Filling,
-        memory: dict[Ring, _Memory],
+        self, filling: Filling, held: _Memory, code: Code, values: dict[SSAValue, SSAValue], count: SSAValue
     ) -> None:
         """Write the consumer's part: wait for a slot, read its buffers, give it back."""
         ring = filling.ring
         assert ring is not None
-        held = memory[ring]
         stage, phase = code.place(count, ring.depth, "")
         true = code.value(arith.ConstantOp(BoolAttr.from_bool(True), i1))
         code.add(_wait(_at(code, held.full, stage), phase, true))
@@ -402,20 +352,19 @@ class _Former:
     def _replica(code: Code) -> SSAValue:
         return code.value(tlx.ReplicaIdOp(), "replica")
 
-    def _task(
-        self,
-        copier: Copier,
-        counted: dict[Filling, CountKey],
-        inner: Sequence[Operation],
-        outside: set[Operation],
-        end: Operation,
-    ) -> Region:
-        copier.slice_.ops -= outside
+    def _task(self, plan: _Plan, needed: Slice, place: int, write: Callable[..., None], end: Operation) -> Region:
+        """Copy what is needed, with what `write` writes in the place of one load of each filling."""
+        needed.ops -= plan.outside
+        needed.ops.difference_update(plan.loads)
+        points: dict[Operation, tuple[CountKey, Point]] = {
+            filling.loads[place]: (filling.count_key, partial(write, filling, held))
+            for filling, held in plan.memory.items()
+        }
         code = Code(Block())
-        code.at = inner[0]
-        counts: dict[CountKey, SSAValue] = {key: code.number(0) for key in dict.fromkeys(counted.values())}
+        code.at = plan.inner[0]
+        counts: dict[CountKey, SSAValue] = {key: code.number(0) for key, _ in points.values()}
         values: dict[SSAValue, SSAValue] = {}
-        copier.block(self.body, code, values, counts)
+        Copier(needed, points).block(self.body, code, values, counts)
         code.add(end)
         drop_idle(code.block)
         return Region(code.block)
@@ -445,6 +394,19 @@ class _Memory:
     buffers: tuple[SSAValue, ...]
     full: SSAValue
     empty: SSAValue
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The code that becomes tasks, and what the tasks have in common."""
+
+    loads: Sequence[tt.DescriptorLoadOp]
+    """The loads that the producer does."""
+    memory: Mapping[Filling, _Memory]
+    inner: Sequence[Operation]
+    """The operations of the kernel that the tasks do."""
+    outside: set[Operation]
+    """The operations that stay before the tasks."""
 
 
 _ONE = IntegerAttr(1, i32)

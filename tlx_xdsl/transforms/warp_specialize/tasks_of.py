@@ -7,10 +7,11 @@ from xdsl.dialects.builtin import DenseArrayBase
 from tlx_xdsl.dialects import ttg
 
 REPLICAS = "tlx.replicas"
-"""The attribute of a `ttg.warp_specialize` with the number of copies of each partition."""
+"""The attribute with the number of copies of each partition, until `tlx-ws-replicate-tasks`; of a function before."""
 
 NOTE = "tlx.note"
 """The attribute with the reason of a decision, which the written source has as a comment."""
+
 TILES = "tlx.tiles"
 """The attribute of a loop whose turns were programs of the plain kernel, until `tlx-ws-stage-stores`: their accesses to
 memory have no order."""

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tlx_xdsl.dialects import tt, ttg
+from ..slices import is_whole
 
 
 def number(place: Operation, value: int, type_: Attribute = i32) -> SSAValue:
@@ -34,6 +34,6 @@ def _holder_of(op: Operation) -> Operation:
     while True:
         parent = op.parent_op()
         assert parent is not None
-        if isinstance(parent, ttg.WarpSpecializePartitionsOp | ttg.WarpSpecializeOp | tt.FuncOp):
+        if is_whole(parent):
             return op
         op = parent

@@ -50,12 +50,11 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import tt, ttg, ttng
 
 from ...rewriting import Pass, ops_of
+from ..tasks_of import NOTE
 from .ring_links import RingLinks
 from .rotation import rotate
 from .stages import stages_of
 from .sums import fold_sums
-
-NOTE = "tlx.note"
 
 
 class PipelineProductsPass(Pass):

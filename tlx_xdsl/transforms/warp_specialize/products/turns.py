@@ -41,9 +41,8 @@ from tlx_xdsl.dialects.base import Kind, Space, accesses_of, as_tensor
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 
 from ...rewriting import Pass, constant_integer, insert_before, ops_of
-from ..tasks_of import copies_of
+from ..tasks_of import NOTE, copies_of
 from .numbers import number
-from .pipeline_products import NOTE
 from .products_in_flight import in_block
 
 NamedBarrier = tlx.NamedBarrierWaitOp | tlx.NamedBarrierArriveOp

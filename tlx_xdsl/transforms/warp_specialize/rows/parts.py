@@ -17,9 +17,8 @@ from tlx_xdsl.dialects.tlx import ReplicaIdOp
 from ...rewriting import constant, insert_before, retype, update_signature
 from ..slices import is_only_read
 from .cuts import Cuts
+from .group_places import BLOCK_ACCESSES
 from .whole_accesses import whole_stores
-
-BLOCK_ACCESSES = (tt.DescriptorLoadOp, tt.DescriptorStoreOp, tt.DescriptorReduceOp)
 
 
 class Parts:

@@ -34,6 +34,7 @@ from tlx_xdsl.text.diagnostics import report_remark
 
 from ...rewriting import Pass, ops_of
 from ..refusal import WarpSpecializeRefusal, refusal_at
+from ..tasks_of import REPLICAS
 from .cuts import PRODUCTS, Cuts
 from .parts import Parts
 from .whole_accesses import check_accesses
@@ -73,7 +74,7 @@ def split_rows(function: tt.FuncOp, groups: int) -> WarpSpecializeRefusal | None
             reasons.append(reason)
             continue
         Parts(function, cuts).make()
-        function.attributes["tlx.replicas"] = IntegerAttr(groups, i32)
+        function.attributes[REPLICAS] = IntegerAttr(groups, i32)
         return None
     rows, columns = reasons
     if rows.reason == columns.reason:

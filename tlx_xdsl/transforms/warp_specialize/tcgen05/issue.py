@@ -66,8 +66,7 @@ from ..products.dot_operands import root_of
 from ..products.numbers import number
 from ..products.products_in_flight import in_block
 from ..slices import Slice, drop_idle, writes_memory
-from ..tasks import NOTE, REPLICAS
-from ..tasks_of import copies_of
+from ..tasks_of import NOTE, REPLICAS, copies_of
 from .accumulators import lies_in
 from .memory import barriers_before, capture
 from .operands import WARP_GROUP
@@ -280,7 +279,7 @@ def _copied(region: Region, roots: Sequence[Operation]) -> Region:
     values: dict[SSAValue, SSAValue] = {}
     same(source.args, block.args, values)
     code = Code(block)
-    Copier(Slice(roots), {}, {}).block(source, code, values, {})
+    Copier(Slice(roots), {}).block(source, code, values, {})
     end = source.last_op
     assert end is not None, "a task ends in an operation"
     code.at = end

@@ -51,8 +51,8 @@ from ...rewriting import Pass, insert_before, ops_of
 from ..products.dot_operands import is_zero
 from ..refusal import refusal_at
 from ..slices import drop_idle
-from ..tasks import NOTE, RESERVED_BYTES
-from ..tasks_of import copies_of
+from ..tasks import RESERVED_BYTES
+from ..tasks_of import NOTE, copies_of
 from .accumulators import Accumulator, Accumulators
 from .memory import barriers_before, before_tasks, capture
 from .operands import (
