@@ -41,6 +41,9 @@ def test_without_a_file_the_source_is_all_that_standard_output_has(capsys):
     compile(out, "specialised.py", "exec")
     assert "replicate=2" in out
     assert "groups = 2: two where each has 64 or 128 rows" in err
+    # The rules' persistent loop is not proved; the user has given nothing.
+    assert "persistent = False: chosen by the search\n" in err
+    assert "given" not in err
 
 
 def test_explain_says_the_same_without_the_source(capsys):

@@ -22,6 +22,10 @@ class Alternative:
         return f"{self.value}: {found}"
 
 
+GIVEN = "given"
+"""The reason of a decision that the caller has made."""
+
+
 @dataclass(frozen=True)
 class Decision:
     """One decision of a specialised kernel."""

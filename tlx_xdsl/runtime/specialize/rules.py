@@ -25,6 +25,13 @@ LEAST_ROWS, MOST_ROWS = 64, 128
 """Rows of a consumer's product: those of one warp group's instruction, and of two of them."""
 
 
+REASONS = {
+    "persistent": "a tile's store runs beside the next tile's products where loops only add products up",
+    "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory), and otherwise one",
+}
+"""Why a rule decides, by the decision."""
+
+
 def by_rule(decisions: Any, module: ModuleOp) -> Any:
     """Return the decisions with what experts choose in the place of none.
 

@@ -14,7 +14,7 @@ from tlx_xdsl.frontend.python.source import Signature
 from tlx_xdsl.grid import Grid
 
 from .candidates import alternatives
-from .decision import Alternative, Decision
+from .decision import GIVEN, Alternative, Decision
 from .equality import compared, plain_results
 from .misfit import misfit
 from .ranking import TIE, is_known, plain_milliseconds, specialised_milliseconds
@@ -132,6 +132,7 @@ class _Search:
         self.has_defects = self.has_defects or made.is_defect
         if made.refused is not None:
             return Candidate(decisions, made, why_not=made.refused.message)
+        made = replace(made, decisions=tuple(self._with_reason(each) for each in made.decisions))
         found = self.by_text.get(made.source)
         if found is None:
             found = self.by_text[made.source] = Candidate(decisions, made)
@@ -139,6 +140,12 @@ class _Search:
         if explores and found.is_open:
             self._explore(found)
         return found
+
+    def _with_reason(self, decision: Decision) -> Decision:
+        """A decision that this search has made is not one of the user."""
+        if decision.reason != GIVEN or decision.name in self.first.given():
+            return decision
+        return replace(decision, reason="chosen by the search")
 
     def _prove(self, candidate: Candidate) -> None:
         made = candidate.specialized

@@ -27,10 +27,10 @@ from ..driver.defaults import KernelDefaults
 from ..driver.host_values import bound, defaults_of
 from ..driver.specialization import Specialization
 from ..simulate.interpret import source_of_kernel
-from .decision import Decision, NotSpecialisedError
+from .decision import GIVEN, Decision, NotSpecialisedError
 from .host_part import HostPart
 from .read_host_part import host_part_of
-from .rules import by_rule
+from .rules import REASONS, by_rule
 from .turns import Turns
 from .verdict import Verdict
 from .written import kernel_of, write
@@ -188,8 +188,7 @@ def _specialized(
 def _made(given: Any, wanted: Any) -> list[Decision]:
     """The decisions that were given, and those that a rule has made."""
     known: set[str] = set() if given is None else set(given.given())
-    by_rule = "two where each has 64 or 128 rows of the products, and otherwise one"
-    return [Decision(name, value, "given" if name in known else by_rule) for name, value in wanted.given().items()]
+    return [Decision(name, value, GIVEN if name in known else REASONS[name]) for name, value in wanted.given().items()]
 
 
 def _title(source: KernelSource, decisions: Any) -> str:

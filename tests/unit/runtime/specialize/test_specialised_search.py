@@ -10,7 +10,7 @@ import tlx_xdsl
 from tests.unit.runtime.specialize.plain_kernels import add_one
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.runtime.specialize import search
-from tlx_xdsl.runtime.specialize.decision import Alternative
+from tlx_xdsl.runtime.specialize.decision import GIVEN, Alternative, Decision
 from tlx_xdsl.runtime.specialize.equality import Comparison
 from tlx_xdsl.runtime.specialize.search import Wanted, decisions_of, searched
 from tlx_xdsl.runtime.specialize.settings import Settings
@@ -32,6 +32,7 @@ class World:
     comparisons: object = staticmethod(lambda decisions: Comparison())
     misfits: object = staticmethod(lambda decisions: "")
     refusals: object = staticmethod(lambda decisions: None)
+    decisions: tuple[Decision, ...] = ()
     predicted: int = 0
 
 
@@ -44,7 +45,8 @@ def world(monkeypatch):
         refused = found.refusals(decisions)
         text = str(decisions)
         made[text] = decisions
-        return Specialized(kernel, kernel if refused else tlx_xdsl.Kernel(add_one.fn), text, refused=refused)
+        kernel = kernel if refused else tlx_xdsl.Kernel(add_one.fn)
+        return Specialized(add_one, kernel, text, decisions=found.decisions, refused=refused)
 
     def milliseconds(specialized, grid, given, chip):
         found.predicted += 1
@@ -105,6 +107,13 @@ def test_nothing_is_taken_that_is_neither_proved_nor_explored(world, monkeypatch
             found = searched(replace(WANTED, grid=None), Settings(by=by))
             assert not found
             assert "a reason" in str(found)
+
+
+def test_only_what_the_user_has_given_is_said_to_be_given(world):
+    made = [Decision("depth", 2, GIVEN), Decision("persistent", False, GIVEN), Decision("groups", 2, "two")]
+    world.decisions = tuple(made)
+    found = searched(replace(WANTED, grid=None), Settings(decisions={"depth": 2}))
+    assert [each.reason for each in found.decisions] == [GIVEN, "chosen by the search", "two"]
 
 
 def test_a_refusal_is_the_reason(world):
