@@ -79,14 +79,14 @@ def _check_pages(tensor: Tensor) -> None:
 
 
 def read_warnings(machine: Machine) -> list[Diagnostic]:
-    """Tensors of which some pages were read by one line again and again, and others never were."""
+    """Tensors of which a thread has read some pages again and again by one line, and others never were read."""
     found: list[Diagnostic] = []
     for tensor in machine.tensors:
         missing = [page for page in range(len(tensor.pages)) if page not in tensor.reads]
         if not tensor.reads or not missing:
             continue
-        for page, ops in tensor.reads.items():
-            again = next((op for number, op in enumerate(ops) if op in ops[:number]), None)
+        for page, reads in tensor.reads.items():
+            again = next((op for number, (thread, op) in enumerate(reads) if (thread, op) in reads[:number]), None)
             if again is not None:
                 message = f"page {page} of tensor '{tensor.name}' is read again, while page {missing[0]} never is"
                 found.append(Diagnostic("warning", message, source_location(again.location)))
