@@ -23,9 +23,8 @@ from tlx_xdsl.tools.commands.array_checks import Expected, check_array, expected
 from tlx_xdsl.tools.launch_line.launches import Hint, argument_value
 from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
-from tlx_xdsl.tools.output import say, warn, write_file
+from tlx_xdsl.tools.output import say, write_file
 
-from ..interpreter.ttkernel import Report
 from ..interpreter.ttkernel.threads import choices_text
 from ..language.kernel import Kernel
 from ..runtime import Options, Prepared, compile_kernel, specs_of
@@ -36,8 +35,6 @@ SCHEDULES = 8
 """Schedules of each kind with a seed that `tlx ttl check` tries."""
 BUDGET = 200
 """Runs in which it looks for orders that make a difference."""
-SHOWN = 8
-"""Numbers of pages in a warning."""
 
 
 def run(args: argparse.Namespace) -> None:
@@ -135,7 +132,8 @@ def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) ->
     report = prepared.run(values, schedule=args.schedule, seed=args.seed)
     seconds = time.perf_counter() - begin
     if report is not None:
-        _warn(report)
+        for warning in report.warnings:
+            say(warning)
     changed = [name for name, array in arrays.items() if array.tobytes() != bytes_before[name]]
     for name in changed:
         print(f"{name}: {summary(arrays[name])}")
@@ -147,14 +145,6 @@ def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) ->
         np.save(path, arrays[name])
     for name, wanted in expected.items():
         check_array(name, arrays[name], wanted, args.tolerance)
-
-
-def _warn(report: Report) -> None:
-    for warning in report.warnings:
-        say(warning)
-    for name, pages in report.unwritten.items():
-        shown = ", ".join(map(str, pages[:SHOWN])) + (", ..." if len(pages) > SHOWN else "")
-        warn(f"{len(pages)} pages of '{name}' were not written: {shown}")
 
 
 def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
