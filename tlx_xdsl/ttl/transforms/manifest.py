@@ -11,7 +11,9 @@
 - `threads`: functions in the order of their launches: `name`, `file` (of its C++), `kind` (`noc` or `compute`),
   `processor` and `noc` (see below; None for compute threads), `compile_time_args`, `common_runtime_args`;
 - `options`: `fp32_dest_acc_en` (set by the kernel, or because tiles have 32 bits), `dst_full_sync_en`, `dst_capacity`
-  (registers).
+  (registers);
+- `remarks`: what the compiler has put right (`ttl-report-repairs`): `file`, `line`, `column`, `message`, `notes`. The
+  compiler adds it; `manifest(module)` has none.
 
 Processors. The first thread that moves data has `RISCV_1` and `NOC_0`, as TT-Metalium's readers, the other `RISCV_0`
 and `NOC_1`, as its writers. NOC_1 runs the other way and takes the corners of a multicast in the other order, so where

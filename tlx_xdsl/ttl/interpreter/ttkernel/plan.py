@@ -23,7 +23,7 @@ from tlx_xdsl.ttl.tiles import PageLayout, from_pages, to_pages
 
 from . import accessors, circular_buffers, compute, core_writes, noc, semaphores
 from .compute import Registers
-from .endings import check_end, check_thread_end, read_warnings
+from .endings import check_end, check_thread_end, read_warnings, write_warnings
 from .exploration import Exploration, explore as explore_runs
 from .machine import ALIGNMENT, CircularBuffer, CoreThread, Machine, Tensor, make_core, wrong
 from .suppliers import suppliers
@@ -334,7 +334,7 @@ def report_of(machine: Machine, trace: Trace) -> Report:
     """Return what the run of a machine was like."""
     threads = [thread for thread in machine.threads if isinstance(thread, CoreThread)]
     used = max((thread.registers.used for thread in threads if thread.registers is not None), default=0)
-    warnings = (*machine.warnings.values(), *read_warnings(machine))
+    warnings = (*machine.warnings.values(), *read_warnings(machine), *write_warnings(machine))
     unwritten = {
         tensor.name: tuple(page for page in range(len(tensor.pages)) if page not in tensor.written)
         for tensor in machine.tensors
