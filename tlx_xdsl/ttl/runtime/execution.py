@@ -58,7 +58,9 @@ class Prepared:
     def _arrays(self, arguments: Sequence[Any]) -> list[Any]:
         return [each for each in self._on_host(arguments) if not isinstance(each, bool | int | float)]
 
-    def run(self, arguments: Sequence[Any], *, schedule: str = "round-robin", seed: int = 0) -> Report | None:
+    def run(
+        self, arguments: Sequence[Any], *, schedule: str | Sequence[int] = "round-robin", seed: int = 0
+    ) -> Report | None:
         """Run the kernel on arrays like those that it was compiled for, which it reads and writes in place.
 
         The report says what was strange; the C++ gives none.
@@ -98,12 +100,13 @@ def run(
     *arguments: Any,
     machine: str = MACHINES[0],
     options: Options | None = None,
-    schedule: str = "round-robin",
+    schedule: str | Sequence[int] = "round-robin",
     seed: int = 0,
 ) -> None:
     """Run a kernel on arrays of numpy or tensors of torch, which it reads and writes in place, and on numbers.
 
-    `schedule` and `seed` choose who goes on when several threads can (`interpreter/scheduler.py`).
+    `schedule` and `seed` choose who goes on when several threads can (`interpreter/scheduler.py`); a schedule can also
+    be the choices of an exploration.
 
     Raises CompilationError for an error in the kernel; of that class, a Fault for what it does wrong in the run.
     """

@@ -37,7 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile", default="0.81", metavar="RELEASE", help="TT-Metalium release: 0.81 (the default) or 2025-12"
     )
+    parser.add_argument("--arch", default="wormhole", help="chip: wormhole (the default, 8x8) or blackhole (13x10)")
+    parser.add_argument("--grid", metavar="COLUMNSxROWS", help="cores that the device has (those of the chip)")
+    parser.add_argument("--l1", type=int, metavar="BYTES", help="memory of a core for circular buffers (the chip's)")
     parser.add_argument("--no-schedule", action="store_true", help="leave transfers in the order of the source")
+    parser.add_argument("--strict", action="store_true", help="refuse what the compiler would repair with a remark")
     parser.add_argument("--capacity", type=int, metavar="TILES", help="destination registers (those of the hardware)")
     parser.add_argument("--fpu", choices=("auto", "always", "never"), default="auto", help="matrix unit for + - *")
     compiling = parser.add_argument_group("compile")
@@ -46,10 +50,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     compiling.add_argument("--no-lines", action="store_true", help="leave out #line directives")
     running = parser.add_argument_group("run and check")
     running.add_argument("--machine", default="ttkernel", help="what runs it: ttkernel (the default), tensors or cpp")
-    running.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
+    running.add_argument(
+        "--schedule", type=_schedule, default=POLICIES[0], metavar="POLICY",
+        help=f"who goes on when several can: {', '.join(POLICIES)}, or the choices that 'check' has printed",
+    )  # fmt: skip
     running.add_argument("--check", **repeated, metavar="NAME=EXPR", help="what a tensor must hold after the run")
     running.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
     running.add_argument("--save", **repeated, metavar="NAME=FILE.npy", help="write a tensor to a file at the end")
+
+
+def _schedule(text: str) -> str | tuple[int, ...]:
+    from ..interpreter.ttkernel.threads import choices_of
+
+    found = text if text in POLICIES else choices_of(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"invalid choice: '{text}' (choose from {', '.join(map(repr, POLICIES))})")
+    return found
 
 
 def run(args: argparse.Namespace) -> None:

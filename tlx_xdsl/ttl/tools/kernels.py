@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, SourceLocation
+from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.limits import POLICIES, SEEDED
 from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.text.printer import locations_first
@@ -21,9 +23,9 @@ from tlx_xdsl.tools.commands.array_checks import Expected, check_array, expected
 from tlx_xdsl.tools.launch_line.launches import Hint, argument_value
 from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
-from tlx_xdsl.tools.output import say, warn, write_file
+from tlx_xdsl.tools.output import say, write_file
 
-from ..interpreter.ttkernel import Report
+from ..interpreter.ttkernel.threads import choices_text
 from ..language.kernel import Kernel
 from ..runtime import Options, Prepared, compile_kernel, specs_of
 from ..runtime.specs import annotated, parameters
@@ -33,8 +35,6 @@ SCHEDULES = 8
 """Schedules of each kind with a seed that `tlx ttl check` tries."""
 BUDGET = 200
 """Runs in which it looks for orders that make a difference."""
-SHOWN = 8
-"""Numbers of pages in a warning."""
 
 
 def run(args: argparse.Namespace) -> None:
@@ -84,7 +84,24 @@ def _arrays(arguments: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 
 def _options(args: argparse.Namespace) -> Options:
-    return Options(args.profile, not args.no_schedule, args.capacity, args.fpu, not args.no_lines)
+    return Options(
+        args.profile,
+        not args.no_schedule,
+        args.capacity,
+        args.fpu,
+        not args.no_lines,
+        strict=args.strict,
+        arch=args.arch,
+        grid=None if args.grid is None else _grid(args.grid),
+        l1=args.l1,
+    )
+
+
+def _grid(text: str) -> tuple[int, int]:
+    columns, _, rows = text.partition("x")
+    if not (columns.isdecimal() and rows.isdecimal()):
+        raise CompilationError(f"--grid: expected COLUMNSxROWS such as 8x7, found '{text}'")
+    return int(columns), int(rows)
 
 
 def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
@@ -132,25 +149,19 @@ def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) ->
     report = prepared.run(values, schedule=args.schedule, seed=args.seed)
     seconds = time.perf_counter() - begin
     if report is not None:
-        _warn(report)
+        for warning in report.warnings:
+            say(warning)
     changed = [name for name, array in arrays.items() if array.tobytes() != bytes_before[name]]
     for name in changed:
         print(f"{name}: {summary(arrays[name])}")
     if not changed:
         print("no tensor has changed")
-    print(f"run on the machine '{args.machine}' in {seconds:.2f} s: {args.schedule}, seed {args.seed}")
+    schedule = args.schedule if isinstance(args.schedule, str) else f"{len(args.schedule)} choices"
+    print(f"run on the machine '{args.machine}' in {seconds:.2f} s: {schedule}, seed {args.seed}")
     for name, path in saved.items():
         np.save(path, arrays[name])
     for name, wanted in expected.items():
         check_array(name, arrays[name], wanted, args.tolerance)
-
-
-def _warn(report: Report) -> None:
-    for warning in report.warnings:
-        say(warning)
-    for name, pages in report.unwritten.items():
-        shown = ", ".join(map(str, pages[:SHOWN])) + (", ..." if len(pages) > SHOWN else "")
-        warn(f"{len(pages)} pages of '{name}' were not written: {shown}")
 
 
 def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
@@ -162,7 +173,8 @@ def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) 
     first: dict[str, bytes] = {}
     for schedule, seed in schedules:
         copies = {name: array.copy() for name, array in arrays.items()}
-        prepared.run(list((arguments | copies).values()), schedule=schedule, seed=seed)
+        with _replayed(f"{schedule} --seed {seed}"):
+            prepared.run(list((arguments | copies).values()), schedule=schedule, seed=seed)
         if not first:
             first = {name: array.tobytes() for name, array in copies.items()}
             for name, wanted in expected.items():
@@ -179,9 +191,20 @@ def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) 
     if found is None:
         return
     if found.fault is not None:
-        raise found.fault
+        with _replayed(choices_text(found.choices)):
+            raise found.fault
     amount = "all orders of its threads" if found.complete else f"{found.runs} orders of its threads, of more"
     print(f"no fault in {amount} ({found.runs} run{'' if found.runs == 1 else 's'})")
+
+
+@contextmanager
+def _replayed(schedule: str) -> Generator[None]:
+    """Say in a fault how to have it again."""
+    try:
+        yield
+    except Fault as fault:
+        fault.notes = (*fault.notes, f"found with --schedule {schedule}: 'tlx ttl run' repeats it with that")
+        raise
 
 
 def _expected(args: argparse.Namespace, arrays: dict[str, NDArray[Any]]) -> dict[str, Expected]:
