@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
 
 from ..cpp import MAIN_PROFILE, print_cpp
+from ..dialects.ttcore import ARCHITECTURES, Architecture
 from ..frontend import compile_kernel as frontend
 from ..language.kernel import Kernel
 from ..transforms.manifest import manifest
@@ -44,12 +46,35 @@ class Options:
     """Whether the C++ has `#line` directives that name the lines of the Python source."""
     strict: bool = False
     """Whether it is an error what the compiler repairs otherwise, and says in a remark."""
+    arch: str = "wormhole"
+    """The chip: `wormhole` or `blackhole`."""
+    grid: tuple[int, int] | None = None
+    """Columns and rows of cores that the device has, where some are harvested or others' work."""
+    l1: int | None = None
+    """Bytes of a core's memory for circular buffers; those of the chip by default."""
+
+    @property
+    def chip(self) -> Architecture:
+        """The chip with the cores that there are.
+
+        Raises InputError for an unknown one, and for a grid that is larger than it has.
+        """
+        if self.arch not in ARCHITECTURES:
+            raise InputError(f"expected one of the architectures {', '.join(ARCHITECTURES)}, found '{self.arch}'")
+        chip = ARCHITECTURES[self.arch]
+        columns, rows = self.grid or (chip.columns, chip.rows)
+        if not (1 <= columns <= chip.columns and 1 <= rows <= chip.rows):
+            raise InputError(f"a {chip.name} has {chip.columns}x{chip.rows} cores for kernels, found {columns}x{rows}")
+        if self.l1 is not None and not 0 < self.l1 <= chip.l1_bytes:
+            message = f"a core of a {chip.name} has {chip.l1_bytes:,} B for circular buffers, found {self.l1:,}"
+            raise InputError(message)
+        return replace(chip, columns=columns, rows=rows, l1_bytes=self.l1 or chip.l1_bytes)
 
     @property
     def passes(self) -> Mapping[str, Any]:
         """The options of the pipeline."""
         names = ("schedule", "capacity", "fpu", "profile", "strict")
-        return {name: getattr(self, name) for name in names}
+        return {**{name: getattr(self, name) for name in names}, "budget": self.chip.l1_bytes}
 
 
 @dataclass(frozen=True)
@@ -71,12 +96,12 @@ class CompiledKernel:
         return json.dumps(self.manifest, indent=2) + "\n"
 
 
-def frontend_module(kernel: Kernel, specs: Sequence[Spec]) -> ModuleOp:
+def frontend_module(kernel: Kernel, specs: Sequence[Spec], options: Options | None = None) -> ModuleOp:
     """The verified module that the frontend makes of a kernel.
 
     Raises CompilationError, at the user's line, for what is wrong in the kernel.
     """
-    return frontend(kernel, specs)
+    return frontend(kernel, specs, (Options() if options is None else options).chip)
 
 
 def synchronized_module(kernel: Kernel, specs: Sequence[Spec], options: Options | None = None) -> ModuleOp:
@@ -84,7 +109,7 @@ def synchronized_module(kernel: Kernel, specs: Sequence[Spec], options: Options 
 
     Raises CompilationError, at the user's line, for what is wrong in the kernel.
     """
-    module = frontend_module(kernel, specs)
+    module = frontend_module(kernel, specs, options)
     for each in ttl_pipeline(**(Options() if options is None else options).passes, to="synchronized"):
         each.apply(make_context(), module)
     verify_module(module)
@@ -104,7 +129,7 @@ def compile_kernel(
 
     Raises CompilationError, at the user's line, for what is wrong in the kernel or does not fit the hardware.
     """
-    return compile_module(frontend_module(kernel, specs), options, on_stage=on_stage)
+    return compile_module(frontend_module(kernel, specs, options), options, on_stage=on_stage)
 
 
 def compile_module(

@@ -84,7 +84,24 @@ def _arrays(arguments: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 
 def _options(args: argparse.Namespace) -> Options:
-    return Options(args.profile, not args.no_schedule, args.capacity, args.fpu, not args.no_lines, args.strict)
+    return Options(
+        args.profile,
+        not args.no_schedule,
+        args.capacity,
+        args.fpu,
+        not args.no_lines,
+        strict=args.strict,
+        arch=args.arch,
+        grid=None if args.grid is None else _grid(args.grid),
+        l1=args.l1,
+    )
+
+
+def _grid(text: str) -> tuple[int, int]:
+    columns, _, rows = text.partition("x")
+    if not (columns.isdecimal() and rows.isdecimal()):
+        raise CompilationError(f"--grid: expected COLUMNSxROWS such as 8x7, found '{text}'")
+    return int(columns), int(rows)
 
 
 def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:

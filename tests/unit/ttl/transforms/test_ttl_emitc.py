@@ -72,7 +72,7 @@ def test_the_machine_has_all_headers(profile: str) -> None:
                 "noc_async_read_page(1, acc, 1, 1);",
                 "noc_async_write_page(1, acc, 1, 0, 1);",
                 "get_absolute_logical_x();",
-                "get_noc_addr(my_x[noc_index], my_y[noc_index], sem);",
+                "get_noc_addr(worker_logical_col_to_virtual_col[lx], my_y[noc_index], sem);",
             ],
         ),
         (

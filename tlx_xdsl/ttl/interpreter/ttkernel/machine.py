@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation
 from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
-from tlx_xdsl.ttl.dialects.ttcore import TileType
+from tlx_xdsl.ttl.dialects.ttcore import ARCHITECTURES, L1_BYTES, TileType
 from tlx_xdsl.ttl.tiles import PageLayout
 
 from .races import START, Clock, Moment, PageAccesses, Trail
@@ -24,15 +24,13 @@ from .translate import Local, Touch
 #
 # Bytes that hold nothing are poisoned, and known to be: every bit is set (NaN as a float), and `valid` is False.
 
-L1_BYTES = 1_499_136
-"""Bytes of a core's memory that kernels can have."""
 ALIGNMENT = 32
 """Of circular buffers, in bytes."""
 NOC_ALIGNMENT = 16
 """Of the addresses in a core's memory that transfers read and write, in bytes."""
 SEMAPHORES = 16
 """Of a core."""
-SEMAPHORE_BASE = L1_BYTES
+SEMAPHORE_BASE = max(each.l1_bytes for each in ARCHITECTURES.values())
 """Address of the first semaphore: after all that circular buffers can have."""
 
 
@@ -181,7 +179,7 @@ class Core:
         return next((each for each in found if not each.is_idle), found[0])
 
 
-def make_core(x: int, y: int, buffers: list[CircularBuffer], semaphores: list[int]) -> Core:
+def make_core(x: int, y: int, buffers: list[CircularBuffer], semaphores: list[int], l1_bytes: int = L1_BYTES) -> Core:
     """A core with circular buffers, and semaphores with initial values.
 
     Raises Fault for buffers where none can be.
@@ -189,10 +187,10 @@ def make_core(x: int, y: int, buffers: list[CircularBuffer], semaphores: list[in
     for each in buffers:
         if each.base % ALIGNMENT:
             raise fault_at(each.op, f"{each.label} is at address {each.base}: expected a multiple of {ALIGNMENT}")
-        if each.base < 0 or each.end > L1_BYTES:
+        if each.base < 0 or each.end > l1_bytes:
             raise fault_at(
                 each.op,
-                f"{each.label} takes the bytes up to {each.end}, but a core has {L1_BYTES}: "
+                f"{each.label} takes the bytes up to {each.end}, but a core has {l1_bytes}: "
                 "use smaller blocks or a smaller buffer_factor",
             )
         for other in buffers:
@@ -272,6 +270,8 @@ class CoreThread(Thread):
     transfers: list[Transfer] = field(default_factory=list[Transfer])
     posted: list[Update] = field(default_factory=list[Update])
     """Updates of semaphores that are under way."""
+    noc: int = 0
+    """The network on chip of the thread's processor."""
     registers: Any = None
     """The destination registers of a compute thread."""
     end: Operation | None = None
@@ -296,6 +296,8 @@ class Machine:
     updates: list[Update] = field(default_factory=list[Update])
     serial: int = 0
     noc_bytes: int = 0
+    columns: tuple[int, ...] = ()
+    """The columns of the grid on the network, counted from the first one."""
     order: np.random.Generator | None = None
     """Lets transfers land in any order; none: in the order in which they began."""
     warnings: dict[Operation, Diagnostic] = field(default_factory=dict[Operation, Diagnostic])

@@ -16,7 +16,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.text.diagnostics import Diagnostic
 from tlx_xdsl.ttl.dialects.ttcore import TileType, element_bytes
-from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD, CBType, ThreadAttr, ThreadKind
+from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD, CBType, ThreadAttr, ThreadKind, noc_of
 from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
 from tlx_xdsl.ttl.dialects.ttl.types import CBType as BlockCBType, encoding_of
 from tlx_xdsl.ttl.tiles import PageLayout, from_pages, to_pages
@@ -79,19 +79,21 @@ class Plan:
         order: np.random.Generator | None = None,
     ) -> Machine:
         """A machine whose tensors are these."""
-        grid = self.driver.grid
+        grid, chip = self.driver.grid, self.driver.architecture
         cores = {
-            (x, y): make_core(x, y, self._made_buffers(), list(self.semaphores))
+            (x, y): make_core(x, y, self._made_buffers(), list(self.semaphores), chip.l1_bytes)
             for y in range(grid.y)
             for x in range(grid.x)
         }
-        machine = Machine((grid.x, grid.y), cores, tensors, checks, order=order)
+        columns = chip.network_columns(grid.x)
+        machine = Machine((grid.x, grid.y), cores, tensors, checks, columns=columns, order=order)
         count = self.capacity() if capacity is None else capacity
         for core in cores.values():
             for launched in self.threads:
                 thread = CoreThread(
                     len(machine.threads), launched.op.sym_name.data, core.x, core.y, machine=machine, core=core,
-                    tensors=launched.tensors, registers=Registers(count) if launched.is_compute else None,
+                    tensors=launched.tensors, noc=noc_of(launched.op),
+                    registers=Registers(count) if launched.is_compute else None,
                     end=launched.op.body.block.last_op,
                 )  # fmt: skip
                 thread.coroutine = launched.code(thread)

@@ -49,6 +49,7 @@ void semaphore_inc(Site, uint64_t address, uint32_t value);
 void semaphore_set(Site, uint32_t address, uint32_t value);
 void semaphore_wait(Site, uint32_t address, uint32_t value, bool at_least);
 uint32_t coordinate(int axis, bool logical);
+uint32_t virtual_column(uint32_t logical);
 uint32_t common_argument(Site, uint32_t);
 
 void startup(Site, uint32_t a, uint32_t b, uint32_t out, bool once);
@@ -87,6 +88,10 @@ struct Coordinate {
   uint8_t operator[](uint8_t) const { return uint8_t(machine::coordinate(axis, false)); }
 };
 inline constexpr Coordinate my_x{0}, my_y{1};
+struct Columns {
+  uint8_t operator[](uint32_t logical) const { return uint8_t(machine::virtual_column(logical)); }
+};
+inline constexpr Columns worker_logical_col_to_virtual_col{};
 inline constexpr uint8_t noc_index = 0;
 inline uint8_t get_absolute_logical_x() { return uint8_t(machine::coordinate(0, true)); }
 inline uint8_t get_absolute_logical_y() { return uint8_t(machine::coordinate(1, true)); }

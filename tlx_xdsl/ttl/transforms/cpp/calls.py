@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import constant_integer
 from tlx_xdsl.ttl.dialects import ttkernel
-from tlx_xdsl.ttl.dialects.emitc.expressions import LiteralOp
+from tlx_xdsl.ttl.dialects.emitc.expressions import LiteralOp, SubscriptOp
 from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
 
 from .conversion import ADDRESS, Conversion, opaque
@@ -121,6 +121,12 @@ def _my_x(op: ttkernel.MyXOp, to: Conversion) -> None:
 @convert_call.register
 def _my_y(op: ttkernel.MyYOp, to: Conversion) -> None:
     _literal(op, "my_y[noc_index]", to)
+
+
+@convert_call.register
+def _virtual_x(op: ttkernel.VirtualXOp, to: Conversion) -> None:
+    table = to.emit(LiteralOp("worker_logical_col_to_virtual_col", opaque("auto"))).result
+    to.set(op.result, to.emit(SubscriptOp(table, to.value(op.logical), i32)).result)
 
 
 @convert_call.register
