@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, cast
 
 import numpy as np
@@ -25,12 +26,16 @@ from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
 from tlx_xdsl.tools.output import say, write_file
 
+from ..cost import Profile
+from ..cpp import MAIN_PROFILE
 from ..interpreter.ttkernel.threads import choices_text
 from ..language.kernel import Kernel
 from ..runtime import Options, Prepared, compile_kernel, specs_of
 from ..runtime.specs import annotated, parameters
 from ..runtime.stand_in import ttl_importable
 
+COUNTS = ""
+"""The value of `--profile` that asks for what a run moves and computes."""
 SCHEDULES = 8
 """Schedules of each kind with a seed that `tlx ttl check` tries."""
 BUDGET = 200
@@ -85,7 +90,7 @@ def _arrays(arguments: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 def _options(args: argparse.Namespace) -> Options:
     return Options(
-        args.profile,
+        MAIN_PROFILE if args.profile == COUNTS else args.profile,
         not args.no_schedule,
         args.capacity,
         args.fpu,
@@ -146,7 +151,8 @@ def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) ->
     begin = time.perf_counter()
     values = list(arguments.values())
     prepared = Prepared(kernel, values, args.machine, _options(args))
-    report = prepared.run(values, schedule=args.schedule, seed=args.seed)
+    timed = prepared.profile(values, schedule=args.schedule, seed=args.seed) if _is_timed(args) else None
+    report = timed.report if timed else prepared.run(values, schedule=args.schedule, seed=args.seed)
     seconds = time.perf_counter() - begin
     if report is not None:
         for warning in report.warnings:
@@ -158,10 +164,29 @@ def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) ->
         print("no tensor has changed")
     schedule = args.schedule if isinstance(args.schedule, str) else f"{len(args.schedule)} choices"
     print(f"run on the machine '{args.machine}' in {seconds:.2f} s: {schedule}, seed {args.seed}")
+    if timed is not None:
+        _show(args, timed)
     for name, path in saved.items():
         np.save(path, arrays[name])
     for name, wanted in expected.items():
         check_array(name, arrays[name], wanted, args.tolerance)
+
+
+def _is_timed(args: argparse.Namespace) -> bool:
+    return args.profile == COUNTS or args.timeline is not None
+
+
+def _show(args: argparse.Namespace, timed: Profile) -> None:
+    """Print or write what `--profile` and `--timeline` ask for."""
+    from tlx_xdsl.timing.show.text import to_text
+    from tlx_xdsl.tools.commands.run_timeline import TEXT, form_of, write_timelines
+
+    if args.profile == COUNTS:
+        print(timed.text())
+    if args.timeline == TEXT:
+        print(to_text(timed.timeline, get_terminal_size().columns))
+    elif args.timeline is not None:
+        write_timelines(args.timeline, form_of(args.timeline), [timed.timeline])
 
 
 def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
