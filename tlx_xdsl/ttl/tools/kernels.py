@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +26,8 @@ from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
 from tlx_xdsl.tools.output import say, write_file
 
+from ..cost import Profile
+from ..cpp import MAIN_PROFILE
 from ..interpreter.ttkernel.threads import choices_text
 from ..language.kernel import Kernel
 from ..runtime import Options, Prepared, compile_kernel, specs_of
@@ -32,6 +35,8 @@ from ..runtime.launch import launch_arrays
 from ..runtime.specs import annotated, parameters
 from ..runtime.stand_in import ttl_importable
 
+COUNTS = ""
+"""The value of `--profile` that asks for what a run moves and computes."""
 SCHEDULES = 8
 """Schedules of each kind with a seed that `tlx ttl check` tries."""
 BUDGET = 200
@@ -86,7 +91,7 @@ def _arrays(arguments: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 def _options(args: argparse.Namespace) -> Options:
     return Options(
-        args.profile,
+        MAIN_PROFILE if args.profile == COUNTS else args.profile,
         not args.no_schedule,
         args.capacity,
         args.fpu,
@@ -144,14 +149,24 @@ def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) ->
     values = list(arguments.values())
     prepared = Prepared(kernel, values, args.machine, _options(args))
 
+    timed: list[Profile] = []
+
     def run() -> tuple[str, str]:
-        report = prepared.run(values, schedule=args.schedule, seed=args.seed)
+        if _is_timed(args):
+            timed.append(prepared.profile(values, schedule=args.schedule, seed=args.seed))
+            report = timed[0].report
+        else:
+            report = prepared.run(values, schedule=args.schedule, seed=args.seed)
         for warning in () if report is None else report.warnings:
             say(warning)
         schedule = args.schedule if isinstance(args.schedule, str) else f"{len(args.schedule)} choices"
         return f"run on the machine '{args.machine}'", f"{schedule}, seed {args.seed}"
 
-    _outcome(args, arguments, run)
+    def show() -> None:
+        for each in timed:
+            _show(args, each)
+
+    _outcome(args, arguments, run, show)
 
 
 def _launch(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
@@ -164,11 +179,19 @@ def _launch(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any])
             raise CompilationError(f"ttnn: {said}") from error
         return f"run on the card {args.device}", "with transfers and compilation"
 
-    _outcome(args, arguments, run)
+    _outcome(args, arguments, run, lambda: None)
 
 
-def _outcome(args: argparse.Namespace, arguments: dict[str, Any], run: Callable[[], tuple[str, str]]) -> None:
-    """Run, say what tensors have become, and check and save them; `run` returns where and how that was."""
+def _outcome(
+    args: argparse.Namespace,
+    arguments: dict[str, Any],
+    run: Callable[[], tuple[str, str]],
+    show: Callable[[], None],
+) -> None:
+    """Run, say what tensors have become, and check and save them; `run` returns where and how that was.
+
+    `show` says what else is asked for.
+    """
     arrays = _arrays(arguments)
     expected, saved = _expected(args, arrays), _known(args, arrays, "save")
     bytes_before = {name: array.tobytes() for name, array in arrays.items()}
@@ -181,10 +204,28 @@ def _outcome(args: argparse.Namespace, arguments: dict[str, Any], run: Callable[
     if not changed:
         print("no tensor has changed")
     print(f"{where} in {seconds:.2f} s: {how}")
+    show()
     for name, path in saved.items():
         np.save(path, arrays[name])
     for name, wanted in expected.items():
         check_array(name, arrays[name], wanted, args.tolerance)
+
+
+def _is_timed(args: argparse.Namespace) -> bool:
+    return args.profile == COUNTS or args.timeline is not None
+
+
+def _show(args: argparse.Namespace, timed: Profile) -> None:
+    """Print or write what `--profile` and `--timeline` ask for."""
+    from tlx_xdsl.timing.show.text import to_text
+    from tlx_xdsl.tools.commands.run_timeline import TEXT, form_of, write_timelines
+
+    if args.profile == COUNTS:
+        print(timed.text())
+    if args.timeline == TEXT:
+        print(to_text(timed.timeline, get_terminal_size().columns))
+    elif args.timeline is not None:
+        write_timelines(args.timeline, form_of(args.timeline), [timed.timeline])
 
 
 def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:

@@ -36,6 +36,8 @@ class Moment(NamedTuple):
     epoch: int
     known: Mapping[int, int]
     """Epochs of other threads that are over by then."""
+    time: float = 0.0
+    """In cycles, where a run is timed (`ttl.cost`)."""
 
 
 START = Moment(-1, 0, {})
@@ -50,11 +52,12 @@ class Clock:
     epoch: int = 1
     known: Mapping[int, int] = field(default_factory=dict[int, int])
     """Never changed in place, as moments have it, too."""
+    time: float = 0.0
 
     @property
     def now(self) -> Moment:
         """The present, with which an access begins."""
-        return Moment(self.agent, self.epoch, self.known)
+        return Moment(self.agent, self.epoch, self.known, self.time)
 
     def release(self) -> Moment:
         """End the epoch; what is done from now on is not a part of the moment."""
@@ -71,6 +74,7 @@ class Clock:
             if known.get(agent, 0) < epoch:
                 known[agent] = epoch
         self.known = known
+        self.time = max(self.time, moment.time)
 
 
 @dataclass
