@@ -28,8 +28,8 @@ from tlx_xdsl.ttl.dialects.ttcore import element_bytes
 
 Tile = Any
 PASSES = (
-    "ttl-infer-dst-requirements", "ttl-bufferize", "ttl-allocate-circular-buffers", "ttl-expand-threads",
-    "ttl-assign-dst-registers", "ttl-lower-compute",
+    "ttl-infer-dst-requirements", "ttl-bufferize", "ttl-spill-dst-registers", "ttl-allocate-circular-buffers",
+    "ttl-expand-threads", "ttl-assign-dst-registers", "ttl-lower-compute",
 )  # fmt: skip
 
 
