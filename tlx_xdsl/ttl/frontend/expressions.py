@@ -76,7 +76,7 @@ def _member(visitor: Visitor, node: ast.Attribute, owner: Namespace) -> Value:
     found = getattr(module, node.attr, None)
     known = () if module is None else module.__all__
     if module is language:
-        known = (*known, *language.math.__all__)
+        known = (*known, *language.math.__all__, "ttl")
     if found is None or node.attr not in known:
         raise visitor.error(node, f"'{owner.name}' has no '{node.attr}'" + did_you_mean(node.attr, known))
     return visitor.wrap(found)

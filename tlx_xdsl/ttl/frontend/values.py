@@ -267,6 +267,11 @@ class Acquired(Tiles):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Sum(Acquired):
+    """The place of a block that a loop adds to, and does not read."""
+
+
 @dataclass(eq=False)
 class BlockState:
     """History of an acquired block: the stores to it, and its release."""
@@ -288,6 +293,17 @@ class Transfer(Value):
     def describe(self) -> str:
         """Say what it is."""
         return "a transfer"
+
+
+@dataclass(frozen=True)
+class Signpost(Value):
+    """The name of a part of a thread, for a profiler."""
+
+    name: str
+
+    def describe(self) -> str:
+        """Show the name."""
+        return f"the signpost '{self.name}'"
 
 
 @dataclass(frozen=True, eq=False)

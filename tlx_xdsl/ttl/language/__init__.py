@@ -6,6 +6,7 @@ indices and numbers that are known at compile time.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from . import block, buffers, kernel as _kernel, math, tensors
@@ -20,7 +21,9 @@ __all__ += tensors.__all__
 
 
 def __getattr__(name: str) -> Any:
-    """Functions of `math` that tt-lang has in `ttl`, too: `ttl.exp` is `ttl.math.exp`."""
+    """Names that tt-lang has here, too: `ttl.exp` is `ttl.math.exp`, `from ttl import ttl` gives this module."""
+    if name == "ttl":
+        return sys.modules[__name__]
     if name in math.__all__:
         return getattr(math, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
