@@ -51,6 +51,17 @@ class Static(Value):
 
 
 @dataclass(frozen=True)
+class Text(Value):
+    """A text with values that are known at run time only."""
+
+    parts: tuple[Value, ...]
+
+    def describe(self) -> str:
+        """Show what is known of it."""
+        return "".join(str(each.value) if isinstance(each, Static) else each.describe() for each in self.parts)
+
+
+@dataclass(frozen=True)
 class Items(Value):
     """A tuple, or a list: `items` can be added to if it is one."""
 

@@ -29,7 +29,25 @@ from .values import Acquired, Buffer, Builtin, Index, Items, Namespace, Range, S
 
 PYTHON = {
     each: Builtin(each.__name__)
-    for each in (abs, bool, divmod, enumerate, float, int, len, list, max, min, range, reversed, slice, sum, tuple, zip)
+    for each in (
+        abs,
+        bool,
+        divmod,
+        enumerate,
+        float,
+        int,
+        len,
+        list,
+        max,
+        min,
+        print,
+        range,
+        reversed,
+        slice,
+        sum,
+        tuple,
+        zip,
+    )
 }
 """Python's own functions that kernels know."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..cpp.profiles import PRINTING
 from ..elementwise import FUNCTIONS
 
 # What is reported of a kernel that does not compile, or does what it must not.
@@ -53,6 +54,7 @@ _COMPUTE = (
 
 HEADERS = {
     "cstdint",
+    *PRINTING.values(),
     "api/dataflow/dataflow_api.h",
     "api/tensor/tensor_accessor.h",
     "dataflow_api.h",
