@@ -52,6 +52,13 @@ _HEADERS = {
 """Headers of both versions."""
 
 
+PRINTING = {
+    **{f"DPRINT{processor}": "api/debug/dprint.h" for processor in ("", "_UNPACK", "_MATH", "_PACK")},
+    "TSLICE": "api/debug/dprint_tile.h",
+}
+"""Headers of the macros that write text, for all threads."""
+
+
 @dataclass(frozen=True)
 class CppProfile:
     """The spelling of one version."""
@@ -74,6 +81,8 @@ class CppProfile:
 
     def compute_header(self, callee: str) -> str:
         """The header that declares a function of compute threads."""
+        if callee in PRINTING:
+            return PRINTING[callee]
         header = self.headers.get(callee, "common.h")
         return header.removeprefix("/") if header.startswith("/") else f"{self.compute_folder}/{header}"
 

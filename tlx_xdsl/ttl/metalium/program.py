@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..cpp.profiles import PRINTING
 from ..dialects.ttcore import ARCHITECTURES
 from ..elementwise import FUNCTIONS
 
@@ -54,6 +55,7 @@ _COMPUTE = (
 
 HEADERS = {
     "cstdint",
+    *PRINTING.values(),
     "api/dataflow/dataflow_api.h",
     "api/tensor/tensor_accessor.h",
     "dataflow_api.h",
