@@ -26,6 +26,7 @@ WING = Wing(
         "ttl-lower-compute": "tlx_xdsl.ttl.transforms.lower_compute",
         "ttl-lower-data-movement": "tlx_xdsl.ttl.transforms.lower_data_movement",
         "ttl-lower-synchronization": "tlx_xdsl.ttl.transforms.lower_synchronization",
+        "ttl-merge-pipes": "tlx_xdsl.ttl.transforms.merge_pipes",
         "ttl-schedule-pipeline": "tlx_xdsl.ttl.transforms.schedule_pipeline",
         "ttl-verify-layouts": "tlx_xdsl.ttl.transforms.verify_layouts",
     },

@@ -126,6 +126,8 @@ def _includes(to: Conversion) -> Iterator[Operation]:
     yield IncludeOp("cstdint", standard=True)
     if not to.is_compute:
         yield IncludeOp(DATAFLOW)
+        if f"*{to.profile.local_memory}" in to.callees:
+            yield IncludeOp(to.profile.local_memory_header)
         return
     if "reduce_init" in to.callees and not to.profile.has_startup:
         # The header's defaults are these macros; the calls say themselves what they reduce.
