@@ -54,18 +54,32 @@ class MergePipesPass(Pass):
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for kernel in ops_of(op, KernelOp):
-            pipes = [pipe for pipe in ops_of(kernel, CreatePipeOp) if pipe.count == (1, 1)]
-            for run in _runs(pipes):
+            sites = _sites(kernel)
+            for run in _runs(sites):
                 for family in _families(run):
                     if len(family) > 1:
-                        _merge(family)
+                        _merge(family, sites)
 
 
-def _runs(pipes: list[CreatePipeOp]) -> list[list[CreatePipeOp]]:
+_Sites = dict[CreatePipeOp, list[_Site]]
+
+
+def _sites(kernel: KernelOp) -> _Sites:
+    """The branches on the sides of each pipe, in program order; none where something else than copies uses it, too."""
+    found: _Sites = {pipe: [] for pipe in ops_of(kernel, CreatePipeOp) if pipe.count == (1, 1)}
+    for op in kernel.walk():
+        if isinstance(op, IfSrcOp | IfDstOp) and isinstance(op.pipe.owner, CreatePipeOp) and op.pipe.owner in found:
+            found[op.pipe.owner].append(op)
+    for pipe in found:
+        if not all(isinstance(use.operation, IfSrcOp | IfDstOp | CopyOp) for use in pipe.result.uses):
+            found[pipe] = []
+    return found
+
+
+def _runs(sites: _Sites) -> list[list[CreatePipeOp]]:
     """Pipes one after the other that all do the same."""
-    sites = {pipe: _sites(pipe) for pipe in pipes}
     found: list[list[CreatePipeOp]] = []
-    for pipe in pipes:
+    for pipe in sites:
         if found and _follow(found[-1][-1], sites[found[-1][-1]], pipe, sites[pipe]):
             found[-1].append(pipe)
         else:
@@ -73,20 +87,9 @@ def _runs(pipes: list[CreatePipeOp]) -> list[list[CreatePipeOp]]:
     return found
 
 
-def _sites(pipe: CreatePipeOp) -> list[_Site] | None:
-    """The branches on the sides of a pipe, in program order; None where something else uses it than copies in them."""
-    users = [use.operation for use in pipe.result.uses]
-    if not all(isinstance(user, IfSrcOp | IfDstOp | CopyOp) for user in users):
-        return None
-    kernel = pipe.parent_op()
-    assert kernel is not None
-    used = set(users)
-    return [op for op in kernel.walk() if op in used and isinstance(op, IfSrcOp | IfDstOp)]
-
-
-def _follow(first: CreatePipeOp, ones: list[_Site] | None, second: CreatePipeOp, others: list[_Site] | None) -> bool:
+def _follow(first: CreatePipeOp, ones: list[_Site], second: CreatePipeOp, others: list[_Site]) -> bool:
     """Return whether each branch of the second pipe comes right after the same one of the first."""
-    if not ones or not others or len(ones) != len(others):
+    if not ones or len(ones) != len(others):
         return False
     return all(_is_next(first, one, second, other) for one, other in zip(ones, others, strict=True))
 
@@ -157,21 +160,20 @@ def _step(one: CreatePipeOp, other: CreatePipeOp) -> _Step | None:
     return (x, y, False) if other.dst_range == moved and is_thin else None
 
 
-def _merge(family: list[CreatePipeOp]) -> None:
+def _merge(family: list[CreatePipeOp], sites: _Sites) -> None:
     """Make one pipe of several."""
     first, last = family[0], family[-1]
     columns, rows = (b - a + 1 for a, b in zip(first.src, last.src, strict=True))
     gathers = first.dst_range == last.dst_range
     for pipe in family[1:]:
-        for site in _sites(pipe) or ():
+        for site in sites[pipe]:
             Rewriter.erase_op(site)
-    sites = _sites(first) or []
     made = CreatePipeOp(first.src, *first.dst_range, (columns, rows), gathers=gathers)
     made.result.name_hint = first.result.name_hint
     result = replace(first, made).result
     for pipe in family[1:]:
         Rewriter.erase_op(pipe)
-    for site in sites:
+    for site in sites[first]:
         if gathers and isinstance(site, IfDstOp):
             _loop_over_sources(site, made, result)
 
