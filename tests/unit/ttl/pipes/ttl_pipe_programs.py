@@ -343,6 +343,48 @@ def tree(cores: int) -> Program:
     return Program(kernel, [a], np.tile(total, (cores, cores)))
 
 
+def sum_at_one(cores: int) -> Program:
+    """Core 0 of a row adds up the blocks of all; a core's block is read by compute there, and by a mover elsewhere."""
+
+    @ttl.kernel(grid=(cores, 1))
+    def kernel(a: Any, out: Any) -> None:
+        blocks = ttl.make_circular_buffer_like(a, shape=(1, 1), buffer_factor=2)
+        total = ttl.make_circular_buffer_like(out, shape=(1, 1), buffer_factor=2)
+        net = ttl.PipeNet([ttl.Pipe(src=(x, 0), dst=(0, 0)) for x in range(1, cores)])
+        x = ttl.core(dims=1)
+
+        @ttl.datamovement()
+        def read() -> None:
+            with blocks.reserve() as block:
+                ttl.copy(a[0, x], block).wait()
+
+            def take(pipe: Any) -> None:
+                with blocks.reserve() as block:
+                    ttl.copy(pipe, block).wait()
+
+            net.if_dst(take)
+
+        @ttl.compute()
+        def compute() -> None:
+            if x == 0:
+                with total.reserve() as result:
+                    for _ in range(cores):
+                        with blocks.wait() as block:
+                            result.store(block, acc=True)
+
+        @ttl.datamovement()
+        def write() -> None:
+            if x == 0:
+                with total.wait() as block:
+                    ttl.copy(block, out[0, 0]).wait()
+            else:
+                with blocks.wait() as block:
+                    net.if_src(lambda pipe: ttl.copy(block, pipe).wait())
+
+    a = numbers(1, cores)
+    return Program(kernel, [a], sum(np.split(a, cores, axis=1)))
+
+
 PROGRAMS: dict[str, Callable[[int], Program]] = {
-    each.__name__: each for each in (summa, turning_summa, ring, gather, scatter, all_to_all, tree)
+    each.__name__: each for each in (summa, turning_summa, ring, gather, scatter, all_to_all, tree, sum_at_one)
 }
