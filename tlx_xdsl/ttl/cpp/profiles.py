@@ -74,6 +74,9 @@ class CppProfile:
     """Whether `compute_kernel_hw_startup` begins a compute thread, and inits leave the hardware's configuration."""
     has_kernel_main: bool
     """Whether compute threads have `kernel_main`, as the others do."""
+    local_memory: str
+    """The class whose objects are places in the core's memory."""
+    local_memory_header: str
 
     def callee(self, name: str) -> str:
         """The function of an operation, whose name is given without the dialect."""
@@ -119,6 +122,8 @@ PROFILES = {
         },
         has_startup=True,
         has_kernel_main=True,
+        local_memory="CoreLocalMem",
+        local_memory_header="api/core_local_mem.h",
     ),
     "2025-12": CppProfile(
         name="2025-12",
@@ -141,6 +146,8 @@ PROFILES = {
         callees=_VECTOR_NAMES,
         has_startup=False,
         has_kernel_main=False,
+        local_memory="experimental::CoreLocalMem",
+        local_memory_header="experimental/core_local_mem.h",
     ),
 }
 """By name."""

@@ -58,6 +58,8 @@ HEADERS = {
     *PRINTING.values(),
     "api/dataflow/dataflow_api.h",
     "api/tensor/tensor_accessor.h",
+    "api/core_local_mem.h",
+    "experimental/core_local_mem.h",
     "dataflow_api.h",
     *(f"{folder}/{name}" for folder in ("api/compute", "compute_kernel_api") for name in _COMPUTE),
     "api/compute/compute_kernel_api.h",

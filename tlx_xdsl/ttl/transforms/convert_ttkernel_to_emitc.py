@@ -128,6 +128,8 @@ def _includes(to: Conversion) -> Iterator[Operation]:
         yield IncludeOp(DATAFLOW)
         for header in sorted({PRINTING[each] for each in to.callees if each in PRINTING}):
             yield IncludeOp(header)
+        if f"*{to.profile.local_memory}" in to.callees:
+            yield IncludeOp(to.profile.local_memory_header)
         return
     if "reduce_init" in to.callees and not to.profile.has_startup:
         # The header's defaults are these macros; the calls say themselves what they reduce.

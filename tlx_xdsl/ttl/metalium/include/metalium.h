@@ -49,6 +49,7 @@ uint32_t get_semaphore(Site, uint32_t);
 void semaphore_send(Site, uint32_t local, uint64_t address, uint32_t count, int loopback);
 void semaphore_inc(Site, uint64_t address, uint32_t value);
 void semaphore_set(Site, uint32_t address, uint32_t value);
+uint32_t semaphore_value(Site, uint32_t address);
 void semaphore_wait(Site, uint32_t address, uint32_t value, bool at_least);
 uint32_t coordinate(int axis, bool logical);
 uint32_t virtual_column(uint32_t logical);

@@ -186,6 +186,12 @@ def _l1_pointer(op: ttkernel.CastToL1PtrOp, to: Conversion) -> None:
     to.set(op.result, value)
 
 
+@convert_call.register
+def _semaphore_value(op: ttkernel.SemaphoreValueOp, to: Conversion) -> None:
+    value = to.result(f"*{to.profile.local_memory}", [to.value(op.pointer)], ADDRESS, template=["volatile uint32_t"])
+    to.set(op.result, value)
+
+
 # --- the compute engine
 
 
