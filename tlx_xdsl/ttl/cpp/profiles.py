@@ -1,19 +1,25 @@
 """Spelling of the kernel API in two versions of TT-Metalium: names, headers that declare them, the kernel's function.
 
-`0.81` is that of ttnn 0.81; its headers come with the wheel, and a test compares. `2025-12` is that of the TTL design
-document's time: compute headers below `compute_kernel_api/`, kernels of compute threads as `MAIN` in a namespace, and
-inits of operations that configure the hardware, too, where 0.81 has one startup.
+`0.81` is that of ttnn 0.81; its headers come with the wheel, and a test compiles against them. `0.81-objects` has the
+same functions of compute threads, and circular buffers, semaphores and transfers as objects ("Device 2.0"). `2025-12`
+is that of the TTL design document's time: compute headers below `compute_kernel_api/`, kernels of compute threads as
+`MAIN` in a namespace, and inits of operations that configure the hardware, too, where 0.81 has one startup.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tlx_xdsl.errors import InputError
 
 DATAFLOW = "api/dataflow/dataflow_api.h"
 """The header of data movement threads."""
+BUFFER_OBJECTS = "api/dataflow/circular_buffer.h"
+"""The header of circular buffers as objects, in any thread."""
+OBJECTS = ("api/core_local_mem.h", BUFFER_OBJECTS, "api/dataflow/endpoints.h", "api/dataflow/noc.h",
+           "api/dataflow/noc_semaphore.h", "api/tensor/noc_traits.h")  # fmt: skip
+"""The headers of data movement threads with objects, beside the other one."""
 
 _UNARY = ("exp", "sqrt", "rsqrt", "recip", "relu", "gelu", "negative")
 _IN_ONE_HEADER = ("log", "tanh", "sigmoid", "abs", "square")
@@ -57,6 +63,8 @@ class CppProfile:
     """Whether `compute_kernel_hw_startup` begins a compute thread, and inits leave the hardware's configuration."""
     has_kernel_main: bool
     """Whether compute threads have `kernel_main`, as the others do."""
+    has_objects: bool = False
+    """Whether circular buffers, semaphores and the network are objects with methods."""
 
     def callee(self, name: str) -> str:
         """The function of an operation, whose name is given without the dialect."""
@@ -124,6 +132,7 @@ PROFILES = {
         has_kernel_main=False,
     ),
 }
+PROFILES["0.81-objects"] = replace(PROFILES["0.81"], name="0.81-objects", has_objects=True)
 """By name."""
 
 MAIN_PROFILE = "0.81"

@@ -57,7 +57,13 @@ _COMPUTE = (
 
 HEADERS = {
     "cstdint",
+    "api/core_local_mem.h",
+    "api/dataflow/circular_buffer.h",
     "api/dataflow/dataflow_api.h",
+    "api/dataflow/endpoints.h",
+    "api/dataflow/noc.h",
+    "api/dataflow/noc_semaphore.h",
+    "api/tensor/noc_traits.h",
     "api/tensor/tensor_accessor.h",
     "dataflow_api.h",
     *(f"{folder}/{name}" for folder in ("api/compute", "compute_kernel_api") for name in _COMPUTE),
