@@ -83,7 +83,7 @@ def test_the_machine_has_all_headers(profile: str) -> None:
                 "acc.get_aligned_page_size(), {uint32_t(1), uint32_t(1)}, {});",
                 "noc.async_write(CoreLocalMem<uint32_t>(1), acc, acc.get_aligned_page_size(), {}, {uint32_t(1)});",
                 "noc.async_write(CoreLocalMem<uint32_t>(1), UnicastEndpoint(), 1, {}, {",
-                "noc.async_write_multicast<NocOptions::MCAST_INCL_SRC>(CoreLocalMem<uint32_t>(1), MulticastEndpoint(), 1, 1,",
+                "noc.async_write_multicast<NocOptions::MCAST_INCL_SRC>(CoreLocalMem<uint32_t>(1), MulticastEndpoint(),",
                 "noc.async_atomic_barrier();",
                 "Semaphore<> sem = Semaphore<>(0);",
                 "sem.wait_min(1);",
@@ -120,7 +120,7 @@ def test_spellings(profile: str, expected: list[str]) -> None:
 
 def test_objects_want_addresses_of_places() -> None:
     text = kernel().replace("noc_async_write(%n, %data", "noc_async_write(%n, %range")
-    with pytest.raises(CompilationError, match="wants an address of ttkernel[.]get_noc_addr"):
+    with pytest.raises(CompilationError, match="wants an address of ttkernel"):
         sources("0.81-objects", text)
 
 
