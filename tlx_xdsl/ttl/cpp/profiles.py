@@ -1,14 +1,15 @@
 """Spelling of the kernel API in two versions of TT-Metalium: names, headers that declare them, the kernel's function.
 
-`0.81` is that of ttnn 0.81; its headers come with the wheel, and a test compares. `2025-12` is that of the TTL design
-document's time: compute headers below `compute_kernel_api/`, kernels of compute threads as `MAIN` in a namespace, and
-inits of operations that configure the hardware, too, where 0.81 has one startup.
+`0.81` is that of ttnn 0.81; its headers come with the wheel, and a test compiles against them. `0.81-objects` has the
+same functions of compute threads, and circular buffers, semaphores and transfers as objects ("Device 2.0"). `2025-12`
+is that of the TTL design document's time: compute headers below `compute_kernel_api/`, kernels of compute threads as
+`MAIN` in a namespace, and inits of operations that configure the hardware, too, where 0.81 has one startup.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tlx_xdsl.errors import InputError
 
@@ -16,6 +17,11 @@ from ..elementwise import FUNCTIONS
 
 DATAFLOW = "api/dataflow/dataflow_api.h"
 """The header of data movement threads."""
+BUFFER_OBJECTS = "api/dataflow/circular_buffer.h"
+"""The header of circular buffers as objects, in any thread."""
+OBJECTS = ("api/core_local_mem.h", BUFFER_OBJECTS, "api/dataflow/endpoints.h", "api/dataflow/noc.h",
+           "api/dataflow/noc_semaphore.h", "api/tensor/noc_traits.h")  # fmt: skip
+"""The headers of data movement threads with objects, beside the other one."""
 
 _BINARY = ("add_binary", "sub_binary", "mul_binary", "div_binary")
 _MATRIX = ("add", "sub", "mul")
@@ -77,6 +83,8 @@ class CppProfile:
     local_memory: str
     """The class whose objects are places in the core's memory."""
     local_memory_header: str
+    has_objects: bool = False
+    """Whether circular buffers, semaphores and the network are objects with methods."""
 
     def callee(self, name: str) -> str:
         """The function of an operation, whose name is given without the dialect."""
@@ -150,6 +158,7 @@ PROFILES = {
         local_memory_header="experimental/core_local_mem.h",
     ),
 }
+PROFILES["0.81-objects"] = replace(PROFILES["0.81"], name="0.81-objects", has_objects=True)
 """By name."""
 
 MAIN_PROFILE = "0.81"

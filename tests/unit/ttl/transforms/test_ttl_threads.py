@@ -103,7 +103,7 @@ def test_manifest():
     assert found["grid"] == [2, 1]
     assert found["cbs"][2] == {
         "index": 2, "name": "out_cb", "address": 16384, "bytes": 4096, "page_bytes": 2048, "pages": 2,
-        "data_format": "Float16_b", "internal": False,
+        "data_format": "Float16_b", "internal": False, "unpack_to_dest": False,
     }  # fmt: skip
     assert found["tensors"][1] == {
         "name": "y", "shape": [32, 128], "dtype": "bf16", "memory_space": "l1", "page_bytes": 2048,

@@ -53,6 +53,10 @@ class Conversion:
         packed = {data_type(op.cb) for op in function.walk() if isinstance(op, PackTileOp)}
         self.packs_formats = len(packed) > 1
         """Whether the buffers that are packed to do."""
+        self.network: SSAValue | None = None
+        """The object of the network, where the profile has objects."""
+        self.objects: dict[SSAValue, SSAValue] = {}
+        """The objects of circular buffers that have numbers, too."""
         self._values: dict[SSAValue, SSAValue] = {}
         self._origin: Operation = function
 
@@ -141,6 +145,11 @@ class Conversion:
 def opaque(text: str) -> EmitC_OpaqueType:
     """A type that is written as it is."""
     return EmitC_OpaqueType(StringAttr(text))
+
+
+def opaque_value(text: str) -> EmitC_OpaqueAttr:
+    """An argument that is written as it is."""
+    return EmitC_OpaqueAttr(StringAttr(text))
 
 
 def data_type(buffer: SSAValue) -> Attribute:
