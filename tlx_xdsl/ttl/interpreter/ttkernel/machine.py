@@ -294,6 +294,8 @@ class Machine:
     checks: bool
     threads: list[Thread] = field(default_factory=list[Thread])
     updates: list[Update] = field(default_factory=list[Update])
+    orders_signals: bool = True
+    """As `Architecture.orders_signals`."""
     serial: int = 0
     noc_bytes: int = 0
     columns: tuple[int, ...] = ()
