@@ -1,4 +1,4 @@
-"""`tlx ttl compile|run|check FILE.py:KERNEL`: kernels for Tenstorrent's cores, as C++ or run here."""
+"""`tlx ttl compile|run|launch|check FILE.py:KERNEL`: kernels for Tenstorrent's cores, as C++, run here or on a card."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ examples:
   tlx ttl check examples/ttl/add.py:add --arg a=randn[64,96] --arg b=randn[64,96] --arg out=nan[64,96]
 """
 
-ACTIONS = ("compile", "run", "check")
+ACTIONS = ("compile", "run", "launch", "check")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.add_argument(
-        "action", choices=ACTIONS, help="write the C++ of a kernel, run it here, or check it in many schedules"
+        "action",
+        choices=ACTIONS,
+        help="write the C++ of a kernel, run it here or on a card, or check it",
     )
     parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="the name may be left out where there is one kernel")
     repeated: dict[str, Any] = {"action": "append", "default": []}
@@ -49,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     compiling.add_argument("-o", "--output", metavar="DIR", help="folder for the files (build); - prints the C++")
     compiling.add_argument("--print-after-all", action="store_true", help="write the module after each pass, too")
     compiling.add_argument("--no-lines", action="store_true", help="leave out #line directives")
-    running = parser.add_argument_group("run and check")
+    running = parser.add_argument_group("run, launch and check")
     running.add_argument("--machine", default="ttkernel", help="what runs it: ttkernel (the default), tensors or cpp")
     running.add_argument(
         "--schedule", type=_schedule, default=POLICIES[0], metavar="POLICY",
@@ -60,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     running.add_argument("--check", **repeated, metavar="NAME=EXPR", help="what a tensor must hold after the run")
     running.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
+    running.add_argument("--device", type=int, default=0, metavar="NUMBER", help="the card for launch, by ttnn (0)")
     running.add_argument("--save", **repeated, metavar="NAME=FILE.npy", help="write a tensor to a file at the end")
 
 

@@ -31,6 +31,7 @@ from ..cpp import MAIN_PROFILE
 from ..interpreter.ttkernel.threads import choices_text
 from ..language.kernel import Kernel
 from ..runtime import Options, Prepared, compile_kernel, specs_of
+from ..runtime.launch import launch_arrays
 from ..runtime.specs import annotated, parameters
 from ..runtime.stand_in import ttl_importable
 
@@ -145,35 +146,58 @@ def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]
 
 
 def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    values = list(arguments.values())
+    prepared = Prepared(kernel, values, args.machine, _options(args))
+
+    timed: list[Profile] = []
+
+    def run() -> tuple[str, str]:
+        if args.profile == COUNTS or args.timeline is not None:
+            timed.append(prepared.profile(values, schedule=args.schedule, seed=args.seed))
+            report = timed[0].report
+        else:
+            report = prepared.run(values, schedule=args.schedule, seed=args.seed)
+        for warning in () if report is None else report.warnings:
+            say(warning)
+        schedule = args.schedule if isinstance(args.schedule, str) else f"{len(args.schedule)} choices"
+        return f"run on the machine '{args.machine}'", f"{schedule}, seed {args.seed}"
+
+    _outcome(args, arguments, run)
+    for each in timed:
+        _show(args, each)
+
+
+def _launch(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    def run() -> tuple[str, str]:
+        try:
+            launch_arrays(kernel, list(arguments.values()), _options(args), device=args.device)
+        except RuntimeError as error:
+            # What ttnn says of a card or of a program ends in addresses of its own functions.
+            said = " ".join(str(error).split("backtrace:")[0].split())
+            raise CompilationError(f"ttnn: {said}") from error
+        return f"run on the card {args.device}", "with transfers and compilation"
+
+    _outcome(args, arguments, run)
+
+
+def _outcome(args: argparse.Namespace, arguments: dict[str, Any], run: Callable[[], tuple[str, str]]) -> None:
+    """Run, say what tensors have become, and check and save them; `run` returns where and how that was."""
     arrays = _arrays(arguments)
     expected, saved = _expected(args, arrays), _known(args, arrays, "save")
     bytes_before = {name: array.tobytes() for name, array in arrays.items()}
     begin = time.perf_counter()
-    values = list(arguments.values())
-    prepared = Prepared(kernel, values, args.machine, _options(args))
-    timed = prepared.profile(values, schedule=args.schedule, seed=args.seed) if _is_timed(args) else None
-    report = timed.report if timed else prepared.run(values, schedule=args.schedule, seed=args.seed)
+    where, how = run()
     seconds = time.perf_counter() - begin
-    if report is not None:
-        for warning in report.warnings:
-            say(warning)
     changed = [name for name, array in arrays.items() if array.tobytes() != bytes_before[name]]
     for name in changed:
         print(f"{name}: {summary(arrays[name])}")
     if not changed:
         print("no tensor has changed")
-    schedule = args.schedule if isinstance(args.schedule, str) else f"{len(args.schedule)} choices"
-    print(f"run on the machine '{args.machine}' in {seconds:.2f} s: {schedule}, seed {args.seed}")
-    if timed is not None:
-        _show(args, timed)
+    print(f"{where} in {seconds:.2f} s: {how}")
     for name, path in saved.items():
         np.save(path, arrays[name])
     for name, wanted in expected.items():
         check_array(name, arrays[name], wanted, args.tolerance)
-
-
-def _is_timed(args: argparse.Namespace) -> bool:
-    return args.profile == COUNTS or args.timeline is not None
 
 
 def _show(args: argparse.Namespace, timed: Profile) -> None:
@@ -252,6 +276,7 @@ def _known(args: argparse.Namespace, arrays: dict[str, NDArray[Any]], option: st
 _ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, Any]], None]] = {
     "compile": _compile,
     "run": _run,
+    "launch": _launch,
     "check": _check,
 }
 

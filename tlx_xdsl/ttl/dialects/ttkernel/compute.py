@@ -5,6 +5,8 @@ TT-Metalium, "Compute APIs". Tiles of circular buffers are counted from the firs
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def
 
@@ -44,6 +46,7 @@ class CopyTileInitOp(ComputeOp):
     """Prepare for copies of tiles of a circular buffer."""
 
     name = "ttkernel.copy_tile_init"
+    KEEPS_F32: ClassVar = True
 
     cb = operand_def(CBType)
 
@@ -53,6 +56,7 @@ class CopyTileOp(ComputeOp):
     """Copy a tile of a circular buffer to a destination register."""
 
     name = "ttkernel.copy_tile"
+    KEEPS_F32: ClassVar = True
 
     cb = operand_def(CBType)
     tile = operand_def(INDEX)
@@ -64,6 +68,7 @@ class PackTileOp(ComputeOp):
     """Write a destination register to a place that was reserved, rounded to the type of its tiles."""
 
     name = "ttkernel.pack_tile"
+    KEEPS_F32: ClassVar = True
 
     dst = operand_def(INDEX)
     cb = operand_def(CBType)
@@ -289,6 +294,7 @@ class InitSFPUOp(ComputeOp):
     """Prepare for operations of the vector unit on what comes from a circular buffer."""
 
     name = "ttkernel.init_sfpu"
+    KEEPS_F32: ClassVar = True
 
     icb = operand_def(CBType)
     ocb = operand_def(CBType)

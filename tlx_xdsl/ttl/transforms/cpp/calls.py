@@ -77,7 +77,8 @@ def _accessor_args(op: ttkernel.TensorAccessorArgsOp, to: Conversion) -> None:
     first = str(cta)
     if to.profile.has_startup and to.buffer_count:
         # A tensor has as many words as its layout takes: the headers count them.
-        first = f"get_tensor_accessor_args_cta_offset<{cta - to.buffer_count}, {to.buffer_count}>()"
+        offset = f"<{cta - to.buffer_count}, {to.buffer_count}>()"
+        first = f"tensor_accessor::detail::get_tensor_accessor_args_cta_offset{offset}"
     value = to.result("TensorAccessorArgs", [], opaque("constexpr auto"), template=[first, str(op.crta.value.data)])
     value.name_hint = op.result.name_hint or _with(to.tensor_name(op), "args")
     to.set(op.result, value)
