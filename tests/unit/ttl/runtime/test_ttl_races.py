@@ -9,7 +9,7 @@ import tlx_xdsl.ttl.language as ttl
 from tlx_xdsl.interpreter.faults import Race
 from tlx_xdsl.interpreter.limits import POLICIES
 from tlx_xdsl.tools.tlx import main
-from tlx_xdsl.ttl.interpreter.ttkernel.races import Clock, Trail
+from tlx_xdsl.ttl.interpreter.ttkernel.clocks import Clock, Trail
 from tlx_xdsl.ttl.interpreter.ttkernel.threads import choices_of, choices_text
 from tlx_xdsl.ttl.runtime import Prepared, run
 from tlx_xdsl.ttl.tools.kernels import load_ttl_kernel

@@ -14,9 +14,9 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 
+from .clocks import Moment
 from .core_writes import NocAddress, overtaken, receivers
 from .machine import SEMAPHORE_BASE, SEMAPHORES, Arrival, Core, CoreThread, Semaphore, wrong
-from .races import Moment
 from .translate import Builder, Local, Step, Touch, integer
 
 
