@@ -203,7 +203,7 @@ def _outcome(args: argparse.Namespace, arguments: dict[str, Any], run: Callable[
 def _show(args: argparse.Namespace, timed: Profile) -> None:
     """Print or write what `--profile` and `--timeline` ask for."""
     from tlx_xdsl.timing.show.text import to_text
-    from tlx_xdsl.tools.commands.run_timeline import TEXT, form_of, write_timelines
+    from tlx_xdsl.tools.timelines import TEXT, form_of, write_timelines
 
     if args.profile == COUNTS:
         print(timed.text())

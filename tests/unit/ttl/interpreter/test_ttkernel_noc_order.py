@@ -53,7 +53,7 @@ def test_an_increment_comes_after_a_write_to_the_same_core(text):
 
 
 def test_a_flag_comes_after_the_data_of_an_earlier_multicast():
-    found = explore(parse(multicast_then_flag()), rows(), budget=300)
+    found = explore(parse(multicast_then_flag()), rows(), budget=60)
     assert found.fault is None
 
 
