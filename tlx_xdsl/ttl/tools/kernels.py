@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -25,6 +26,7 @@ from tlx_xdsl.tools.launch_line.launches import Hint, argument_value
 from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
 from tlx_xdsl.tools.output import say, write_file
+from tlx_xdsl.tools.timelines import TEXT, form_of, write_timelines
 
 from ..cost import Profile
 from ..cpp import MAIN_PROFILE
@@ -146,9 +148,10 @@ def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]
 
 
 def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    if args.timeline is not None:
+        form_of(args.timeline)
     values = list(arguments.values())
     prepared = Prepared(kernel, values, args.machine, _options(args))
-
     timed: list[Profile] = []
 
     def run() -> tuple[str, str]:
@@ -162,9 +165,11 @@ def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) ->
         schedule = args.schedule if isinstance(args.schedule, str) else f"{len(args.schedule)} choices"
         return f"run on the machine '{args.machine}'", f"{schedule}, seed {args.seed}"
 
-    _outcome(args, arguments, run)
-    for each in timed:
-        _show(args, each)
+    def show() -> None:
+        for each in timed:
+            _show(args, each)
+
+    _outcome(args, arguments, run, show)
 
 
 def _launch(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
@@ -177,11 +182,19 @@ def _launch(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any])
             raise CompilationError(f"ttnn: {said}") from error
         return f"run on the card {args.device}", "with transfers and compilation"
 
-    _outcome(args, arguments, run)
+    _outcome(args, arguments, run, lambda: None)
 
 
-def _outcome(args: argparse.Namespace, arguments: dict[str, Any], run: Callable[[], tuple[str, str]]) -> None:
-    """Run, say what tensors have become, and check and save them; `run` returns where and how that was."""
+def _outcome(
+    args: argparse.Namespace,
+    arguments: dict[str, Any],
+    run: Callable[[], tuple[str, str]],
+    show: Callable[[], None],
+) -> None:
+    """Run, say what tensors have become, and check and save them; `run` returns where and how that was.
+
+    `show` says what else is asked for.
+    """
     arrays = _arrays(arguments)
     expected, saved = _expected(args, arrays), _known(args, arrays, "save")
     bytes_before = {name: array.tobytes() for name, array in arrays.items()}
@@ -194,6 +207,7 @@ def _outcome(args: argparse.Namespace, arguments: dict[str, Any], run: Callable[
     if not changed:
         print("no tensor has changed")
     print(f"{where} in {seconds:.2f} s: {how}")
+    show()
     for name, path in saved.items():
         np.save(path, arrays[name])
     for name, wanted in expected.items():
@@ -203,7 +217,6 @@ def _outcome(args: argparse.Namespace, arguments: dict[str, Any], run: Callable[
 def _show(args: argparse.Namespace, timed: Profile) -> None:
     """Print or write what `--profile` and `--timeline` ask for."""
     from tlx_xdsl.timing.show.text import to_text
-    from tlx_xdsl.tools.timelines import TEXT, form_of, write_timelines
 
     if args.profile == COUNTS:
         print(timed.text())
@@ -284,18 +297,22 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, Any]], None]
 # Finding a TTL kernel in a Python file.
 
 
+_TTNN = re.compile(r"^\s*(import|from)\s+ttnn\b", re.MULTILINE)
+
+
 def load_ttl_kernel(spec: str) -> Kernel:
     """The TTL kernel that `FILE.py:KERNEL` names; the name may be left out where a file has one kernel only.
 
-    A file may `import ttl` and `ttnn`, as kernels for tt-lang do: they are ours while it is read, if they are not
-    installed.
+    A file may `import ttl`, `ttnn` and `torch`, as kernels for tt-lang do, open a device and run its kernel: where ttnn
+    is not installed, `runtime.stand_in` says what that does while the file is read.
 
     Raises CompilationError when the file can't be run or holds no such kernel.
     """
     path, _, name = spec.partition(":")
     if not path.endswith(".py") or (name and not name.isidentifier()):
         raise CompilationError(f"expected FILE.py:KERNEL, found '{spec}'")
-    with ttl_importable():
+    text = Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""
+    with ttl_importable(with_torch=_TTNN.search(text) is not None):
         module = run_file(path)
     kernels = {each: value for each, value in vars(module).items() if isinstance(value, Kernel)}
     if not name and len(kernels) == 1:

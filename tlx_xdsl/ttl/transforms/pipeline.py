@@ -43,6 +43,7 @@ def ttl_pipeline(
     `budget` is the memory of a core for circular buffers, in bytes; `profile` is the TT-Metalium release that the C++
     is for; `strict` refuses what the compiler would repair. `to` is the name of a stage to stop at (`STAGES`).
     """
+    registers = {"fpu": fpu} | ({} if capacity is None else {"capacity": capacity})
     passes = (
         # --- canonical form, and refuse: what no layout has ---
         # Constants and simple patterns, so that bounds and places are affine where they can be.
@@ -61,13 +62,15 @@ def ttl_pipeline(
         _pass("ttl-infer-dst-requirements"),
         # Tensors become memory, and chains that end in a store become one computation for each tile.
         _pass("ttl-bufferize"),
+        # Computations with too many values for the registers are cut into several; needs circular buffers.
+        _pass("ttl-spill-dst-registers", **registers),
         # --- resources ---
-        # Places in L1: bufferization may have made circular buffers of its own.
+        # Places in L1: bufferization and spilling may have made circular buffers of their own.
         _pass("ttl-allocate-circular-buffers", budget=budget),
         # Threads become functions; numbers of resources stay in the driver.
         _pass("ttl-expand-threads"),
         # Registers of one tile's computation, and for how many tiles at once there are enough.
-        _pass("ttl-assign-dst-registers", **({} if capacity is None else {"capacity": capacity}), fpu=fpu),
+        _pass("ttl-assign-dst-registers", **registers),
         # --- calls of TT-Metalium ---
         # Sub-blocks that fit the registers: loops over tiles, and the calls of unpack, math and pack.
         _pass("ttl-lower-compute"),

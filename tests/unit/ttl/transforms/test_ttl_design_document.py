@@ -104,6 +104,7 @@ def test_5_1_the_order_of_passes():
         "ttl-insert-synchronization",
         "ttl-infer-dst-requirements",
         "ttl-bufferize",
+        "ttl-spill-dst-registers",
         "ttl-allocate-circular-buffers",
         "ttl-expand-threads",
         "ttl-assign-dst-registers",
