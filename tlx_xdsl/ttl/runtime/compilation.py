@@ -42,10 +42,14 @@ class Options:
     lines: bool = True
     """Whether the C++ has `#line` directives that name the lines of the Python source."""
 
+    block_calls: bool = True
+    """Whether calls for several tiles, such as `matmul_block`, are used where they do the same."""
+
     @property
     def passes(self) -> Mapping[str, Any]:
         """The options of the pipeline."""
-        return {"schedule": self.schedule, "capacity": self.capacity, "fpu": self.fpu, "profile": self.profile}
+        names = ("schedule", "capacity", "fpu", "profile", "block_calls")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile", default="0.81", metavar="RELEASE", help="TT-Metalium release: 0.81 (the default) or 2025-12"
     )
+    parser.add_argument("--no-block-calls", action="store_true", help="call the functions of single tiles only")
     parser.add_argument("--no-schedule", action="store_true", help="leave transfers in the order of the source")
     parser.add_argument("--capacity", type=int, metavar="TILES", help="destination registers (those of the hardware)")
     parser.add_argument("--fpu", choices=("auto", "always", "never"), default="auto", help="matrix unit for + - *")

@@ -84,7 +84,9 @@ def _arrays(arguments: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 
 def _options(args: argparse.Namespace) -> Options:
-    return Options(args.profile, not args.no_schedule, args.capacity, args.fpu, not args.no_lines)
+    return Options(
+        args.profile, not args.no_schedule, args.capacity, args.fpu, not args.no_lines, not args.no_block_calls
+    )
 
 
 def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def
 
-from .base import INDEX, CBType, ComputeOp
+from .base import INDEX, CBType, ComputeOp, FormatsInitOp, MatrixInitOp, ModeInitOp, VectorInitOp
 
 
 @irdl_op_definition
@@ -40,7 +40,7 @@ class TileRegsReleaseOp(ComputeOp):
 
 
 @irdl_op_definition
-class CopyTileInitOp(ComputeOp):
+class CopyTileInitOp(MatrixInitOp):
     """Prepare for copies of tiles of a circular buffer."""
 
     name = "ttkernel.copy_tile_init"
@@ -71,6 +71,20 @@ class PackTileOp(ComputeOp):
 
 
 @irdl_op_definition
+class PackTileBlockOp(ComputeOp):
+    """Write `count` destination registers from `dst` on to the next places of a reservation, which begin at its first.
+
+    They are rounded to the type of its tiles.
+    """
+
+    name = "ttkernel.pack_tile_block"
+
+    dst = operand_def(INDEX)
+    cb = operand_def(CBType)
+    count = operand_def(INDEX)
+
+
+@irdl_op_definition
 class PackReconfigL1AccOp(ComputeOp):
     """Let the packer add to what is in memory (1), or overwrite it (0)."""
 
@@ -80,7 +94,7 @@ class PackReconfigL1AccOp(ComputeOp):
 
 
 @irdl_op_definition
-class CopyDestValuesInitOp(ComputeOp):
+class CopyDestValuesInitOp(VectorInitOp):
     """Prepare for copies between destination registers."""
 
     name = "ttkernel.copy_dest_values_init"
@@ -97,7 +111,7 @@ class CopyDestValuesOp(ComputeOp):
 
 
 @irdl_op_definition
-class BinaryOpInitCommonOp(ComputeOp):
+class BinaryOpInitCommonOp(FormatsInitOp):
     """Prepare for operations of the matrix unit on two circular buffers."""
 
     name = "ttkernel.binary_op_init_common"
@@ -108,7 +122,7 @@ class BinaryOpInitCommonOp(ComputeOp):
 
 
 @irdl_op_definition
-class AddTilesInitOp(ComputeOp):
+class AddTilesInitOp(MatrixInitOp):
     """Prepare for `add_tiles`."""
 
     name = "ttkernel.add_tiles_init"
@@ -131,7 +145,7 @@ class AddTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class SubTilesInitOp(ComputeOp):
+class SubTilesInitOp(MatrixInitOp):
     """Prepare for `sub_tiles`."""
 
     name = "ttkernel.sub_tiles_init"
@@ -154,7 +168,7 @@ class SubTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class MulTilesInitOp(ComputeOp):
+class MulTilesInitOp(MatrixInitOp):
     """Prepare for `mul_tiles`."""
 
     name = "ttkernel.mul_tiles_init"
@@ -177,7 +191,7 @@ class MulTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class AddBinaryTileInitOp(ComputeOp):
+class AddBinaryTileInitOp(VectorInitOp):
     """Prepare for `add_binary_tile`."""
 
     name = "ttkernel.add_binary_tile_init"
@@ -195,7 +209,7 @@ class AddBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class SubBinaryTileInitOp(ComputeOp):
+class SubBinaryTileInitOp(VectorInitOp):
     """Prepare for `sub_binary_tile`."""
 
     name = "ttkernel.sub_binary_tile_init"
@@ -213,7 +227,7 @@ class SubBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MulBinaryTileInitOp(ComputeOp):
+class MulBinaryTileInitOp(VectorInitOp):
     """Prepare for `mul_binary_tile`."""
 
     name = "ttkernel.mul_binary_tile_init"
@@ -231,7 +245,7 @@ class MulBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class DivBinaryTileInitOp(ComputeOp):
+class DivBinaryTileInitOp(VectorInitOp):
     """Prepare for `div_binary_tile`."""
 
     name = "ttkernel.div_binary_tile_init"
@@ -249,7 +263,7 @@ class DivBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MaxBinaryTileInitOp(ComputeOp):
+class MaxBinaryTileInitOp(VectorInitOp):
     """Prepare for `max_binary_tile`."""
 
     name = "ttkernel.max_binary_tile_init"
@@ -267,7 +281,7 @@ class MaxBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MinBinaryTileInitOp(ComputeOp):
+class MinBinaryTileInitOp(VectorInitOp):
     """Prepare for `min_binary_tile`."""
 
     name = "ttkernel.min_binary_tile_init"
@@ -285,7 +299,7 @@ class MinBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class InitSFPUOp(ComputeOp):
+class InitSFPUOp(FormatsInitOp):
     """Prepare for operations of the vector unit on what comes from a circular buffer."""
 
     name = "ttkernel.init_sfpu"
@@ -295,7 +309,7 @@ class InitSFPUOp(ComputeOp):
 
 
 @irdl_op_definition
-class ExpTileInitOp(ComputeOp):
+class ExpTileInitOp(VectorInitOp):
     """Prepare for `exp_tile`."""
 
     name = "ttkernel.exp_tile_init"
@@ -311,7 +325,7 @@ class ExpTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class LogTileInitOp(ComputeOp):
+class LogTileInitOp(VectorInitOp):
     """Prepare for `log_tile`."""
 
     name = "ttkernel.log_tile_init"
@@ -327,7 +341,7 @@ class LogTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class SqrtTileInitOp(ComputeOp):
+class SqrtTileInitOp(VectorInitOp):
     """Prepare for `sqrt_tile`."""
 
     name = "ttkernel.sqrt_tile_init"
@@ -343,7 +357,7 @@ class SqrtTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class RsqrtTileInitOp(ComputeOp):
+class RsqrtTileInitOp(VectorInitOp):
     """Prepare for `rsqrt_tile`."""
 
     name = "ttkernel.rsqrt_tile_init"
@@ -359,7 +373,7 @@ class RsqrtTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class RecipTileInitOp(ComputeOp):
+class RecipTileInitOp(VectorInitOp):
     """Prepare for `recip_tile`."""
 
     name = "ttkernel.recip_tile_init"
@@ -375,7 +389,7 @@ class RecipTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class ReluTileInitOp(ComputeOp):
+class ReluTileInitOp(VectorInitOp):
     """Prepare for `relu_tile`."""
 
     name = "ttkernel.relu_tile_init"
@@ -391,7 +405,7 @@ class ReluTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class GeluTileInitOp(ComputeOp):
+class GeluTileInitOp(VectorInitOp):
     """Prepare for `gelu_tile`."""
 
     name = "ttkernel.gelu_tile_init"
@@ -407,7 +421,7 @@ class GeluTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class TanhTileInitOp(ComputeOp):
+class TanhTileInitOp(VectorInitOp):
     """Prepare for `tanh_tile`."""
 
     name = "ttkernel.tanh_tile_init"
@@ -423,7 +437,7 @@ class TanhTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class SigmoidTileInitOp(ComputeOp):
+class SigmoidTileInitOp(VectorInitOp):
     """Prepare for `sigmoid_tile`."""
 
     name = "ttkernel.sigmoid_tile_init"
@@ -439,7 +453,7 @@ class SigmoidTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class NegativeTileInitOp(ComputeOp):
+class NegativeTileInitOp(VectorInitOp):
     """Prepare for `negative_tile`."""
 
     name = "ttkernel.negative_tile_init"
@@ -455,7 +469,7 @@ class NegativeTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class AbsTileInitOp(ComputeOp):
+class AbsTileInitOp(VectorInitOp):
     """Prepare for `abs_tile`."""
 
     name = "ttkernel.abs_tile_init"
@@ -471,7 +485,7 @@ class AbsTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class SquareTileInitOp(ComputeOp):
+class SquareTileInitOp(VectorInitOp):
     """Prepare for `square_tile`."""
 
     name = "ttkernel.square_tile_init"
@@ -487,7 +501,7 @@ class SquareTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class FillTileInitOp(ComputeOp):
+class FillTileInitOp(VectorInitOp):
     """Prepare for `fill_tile`."""
 
     name = "ttkernel.fill_tile_init"
@@ -504,7 +518,7 @@ class FillTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MMInitOp(ComputeOp):
+class MMInitOp(MatrixInitOp):
     """Prepare for products of tiles of two circular buffers."""
 
     name = "ttkernel.mm_init"
@@ -530,7 +544,43 @@ class MatmulTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class UnaryBcastInitOp(ComputeOp):
+class MMBlockInitOp(MatrixInitOp):
+    """Prepare for products of blocks of tiles: `rt` rows by `ct` columns, in an operand with `kt` tiles in a row."""
+
+    name = "ttkernel.mm_block_init"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    out = operand_def(CBType)
+    transpose = operand_def(INDEX)
+    ct = operand_def(INDEX)
+    rt = operand_def(INDEX)
+    kt = operand_def(INDEX)
+
+
+@irdl_op_definition
+class MatmulBlockOp(ComputeOp):
+    """Add the products of a column of `rt` tiles and a row of `ct` tiles to `rt` * `ct` destination registers.
+
+    The column begins at `tile0` and has a tile in each `kt`; the row begins at `tile1`. The registers begin at `dst`,
+    row by row; they are zero after `tile_regs_acquire`.
+    """
+
+    name = "ttkernel.matmul_block"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    tile0 = operand_def(INDEX)
+    tile1 = operand_def(INDEX)
+    dst = operand_def(INDEX)
+    transpose = operand_def(INDEX)
+    ct = operand_def(INDEX)
+    rt = operand_def(INDEX)
+    kt = operand_def(INDEX)
+
+
+@irdl_op_definition
+class UnaryBcastInitOp(ModeInitOp):
     """Prepare for `unary_bcast`."""
 
     name = "ttkernel.unary_bcast_init"
@@ -555,7 +605,7 @@ class UnaryBcastOp(ComputeOp):
 
 
 @irdl_op_definition
-class ReduceInitOp(ComputeOp):
+class ReduceInitOp(ModeInitOp):
     """Prepare for `reduce_tile`, and let the packer write zeros beside the result."""
 
     name = "ttkernel.reduce_init"
@@ -592,7 +642,7 @@ class ReduceUninitOp(ComputeOp):
 
 
 @irdl_op_definition
-class TransposeWHInitOp(ComputeOp):
+class TransposeWHInitOp(MatrixInitOp):
     """Prepare for `transpose_wh_tile`."""
 
     name = "ttkernel.transpose_wh_init"
