@@ -40,7 +40,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
-from ..dialects.ttkernel.base import THREAD, FormatsInitOp, InitOp, MatrixInitOp, ModeInitOp, VectorInitOp
+from ..dialects.ttkernel.base import THREAD, FormatsInitOp, InitOp, MatrixInitOp, ModeInitOp, SFPUInitOp
 
 
 class HoistInitsPass(Pass):
@@ -68,8 +68,8 @@ def _simplify(block: Block) -> None:
 def _hoist(loop: affine.ForOp | scf.ForOp) -> None:
     """Move the preparations of a loop before it, of the units that it prepares for one thing."""
     inits = ops_of(loop, InitOp)
-    matrix = [op for op in inits if not isinstance(op, VectorInitOp)]
-    vector = [op for op in inits if isinstance(op, VectorInitOp)]
+    matrix = [op for op in inits if not isinstance(op, SFPUInitOp)]
+    vector = [op for op in inits if isinstance(op, SFPUInitOp)]
     kinds = [type_ for type_ in (FormatsInitOp, MatrixInitOp) if any(isinstance(op, type_) for op in matrix)]
     # Formats are set before the matrix unit is prepared, in each run as before the loop.
     is_one = len({_key(op) for op in matrix}) == len(kinds) and (not matrix or isinstance(matrix[0], kinds[0]))
@@ -97,16 +97,16 @@ def _leave_out(block: Block) -> None:
             Rewriter.erase_op(op)
             continue
         # Setting formats and preparing the matrix unit each undo something of the other.
-        if any(isinstance(each, VectorInitOp) for each in inits):
-            known.pop(VectorInitOp, None)
-        if any(not isinstance(each, VectorInitOp) for each in inits):
-            known = {each: key for each, key in known.items() if each is VectorInitOp}
+        if any(isinstance(each, SFPUInitOp) for each in inits):
+            known.pop(SFPUInitOp, None)
+        if any(not isinstance(each, SFPUInitOp) for each in inits):
+            known = {each: key for each, key in known.items() if each is SFPUInitOp}
         if kind is not None:
             known[kind] = _key(op)
 
 
 def _kind(op: Operation) -> type[InitOp] | None:
-    return next((each for each in (FormatsInitOp, MatrixInitOp, VectorInitOp) if isinstance(op, each)), None)
+    return next((each for each in (FormatsInitOp, MatrixInitOp, SFPUInitOp) if isinstance(op, each)), None)
 
 
 def _key(op: Operation) -> Hashable:

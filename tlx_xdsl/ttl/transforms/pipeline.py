@@ -34,15 +34,16 @@ def ttl_pipeline(
     budget: int = L1_BYTES,
     block_calls: bool = True,
     profile: str | None = None,
+    strict: bool = False,
     to: str | None = None,
 ) -> tuple[ModulePass, ...]:
     """The passes from the frontend's `ttl.kernel` to the operations that are C++ statements, in order.
 
     `schedule` lets transfers be reordered and batched; `capacity` is the number of destination registers where it is
     not the hardware's; `fpu` says when the matrix unit does element-wise arithmetic (`auto`, `always`, `never`);
-    `budget` is the memory of a core for circular buffers, in bytes; `block_calls` lets calls be for several tiles
-    at once; `profile` is the TT-Metalium release that the C++ is for. `to` is the name of a stage to stop at
-    (`STAGES`).
+    `budget` is the memory of a core for circular buffers, in bytes; `block_calls` lets calls be for several tiles at
+    once; `profile` is the TT-Metalium release that the C++ is for; `strict` refuses what the compiler would repair.
+    `to` is the name of a stage to stop at (`STAGES`).
     """
     registers = {"fpu": fpu} | ({} if capacity is None else {"capacity": capacity})
     passes = (
@@ -51,10 +52,12 @@ def ttl_pipeline(
         _pass("ttl-canonicalize"),
         # Copies whose tensor and circular buffer do not go together, while the user's operations are there to point at.
         _pass("ttl-verify-layouts"),
+        # What the kernel leaves out and the passes below put right: said, while it is as the user wrote it.
+        _pass("ttl-report-repairs", strict=strict, schedule=schedule),
         # --- analysis and inference, on tensors ---
         # Pipes need two semaphores each; all later passes see these as any others.
         _pass("ttl-infer-pipe-semaphores"),
-        *(_schedule_passes() if schedule else ()),
+        *(schedule_passes() if schedule else ()),
         # Waits and barriers that are left out, and the checks of the protocol: after the passes that move transfers.
         _pass("ttl-insert-synchronization"),
         # Which values live in destination registers, while chains of operations on blocks are whole.
@@ -90,7 +93,8 @@ def ttl_pipeline(
     return passes[: names.index(STAGES[to]) + 1]
 
 
-def _schedule_passes() -> tuple[ModulePass, ...]:
+def schedule_passes() -> tuple[ModulePass, ...]:
+    """The passes that move transfers, on tensors and before waits are inserted."""
     return (
         # Neighbouring loops that move the same tiles become one.
         _pass("affine-loop-fusion"),

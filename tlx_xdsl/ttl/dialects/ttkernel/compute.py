@@ -5,10 +5,12 @@ TT-Metalium, "Compute APIs". Tiles of circular buffers are counted from the firs
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def
 
-from .base import INDEX, CBType, ComputeOp, FormatsInitOp, MatrixInitOp, ModeInitOp, VectorInitOp
+from .base import INDEX, CBType, ComputeOp, FormatsInitOp, MatrixInitOp, ModeInitOp, SFPUInitOp
 
 
 @irdl_op_definition
@@ -44,6 +46,7 @@ class CopyTileInitOp(MatrixInitOp):
     """Prepare for copies of tiles of a circular buffer."""
 
     name = "ttkernel.copy_tile_init"
+    KEEPS_F32: ClassVar = True
 
     cb = operand_def(CBType)
 
@@ -53,6 +56,7 @@ class CopyTileOp(ComputeOp):
     """Copy a tile of a circular buffer to a destination register."""
 
     name = "ttkernel.copy_tile"
+    KEEPS_F32: ClassVar = True
 
     cb = operand_def(CBType)
     tile = operand_def(INDEX)
@@ -64,6 +68,7 @@ class PackTileOp(ComputeOp):
     """Write a destination register to a place that was reserved, rounded to the type of its tiles."""
 
     name = "ttkernel.pack_tile"
+    KEEPS_F32: ClassVar = True
 
     dst = operand_def(INDEX)
     cb = operand_def(CBType)
@@ -78,6 +83,7 @@ class PackTileBlockOp(ComputeOp):
     """
 
     name = "ttkernel.pack_tile_block"
+    KEEPS_F32: ClassVar = True
 
     dst = operand_def(INDEX)
     cb = operand_def(CBType)
@@ -94,7 +100,7 @@ class PackReconfigL1AccOp(ComputeOp):
 
 
 @irdl_op_definition
-class CopyDestValuesInitOp(VectorInitOp):
+class CopyDestValuesInitOp(SFPUInitOp):
     """Prepare for copies between destination registers."""
 
     name = "ttkernel.copy_dest_values_init"
@@ -191,7 +197,7 @@ class MulTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class AddBinaryTileInitOp(VectorInitOp):
+class AddBinaryTileInitOp(SFPUInitOp):
     """Prepare for `add_binary_tile`."""
 
     name = "ttkernel.add_binary_tile_init"
@@ -209,7 +215,7 @@ class AddBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class SubBinaryTileInitOp(VectorInitOp):
+class SubBinaryTileInitOp(SFPUInitOp):
     """Prepare for `sub_binary_tile`."""
 
     name = "ttkernel.sub_binary_tile_init"
@@ -227,7 +233,7 @@ class SubBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MulBinaryTileInitOp(VectorInitOp):
+class MulBinaryTileInitOp(SFPUInitOp):
     """Prepare for `mul_binary_tile`."""
 
     name = "ttkernel.mul_binary_tile_init"
@@ -245,7 +251,7 @@ class MulBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class DivBinaryTileInitOp(VectorInitOp):
+class DivBinaryTileInitOp(SFPUInitOp):
     """Prepare for `div_binary_tile`."""
 
     name = "ttkernel.div_binary_tile_init"
@@ -263,7 +269,7 @@ class DivBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MaxBinaryTileInitOp(VectorInitOp):
+class MaxBinaryTileInitOp(SFPUInitOp):
     """Prepare for `max_binary_tile`."""
 
     name = "ttkernel.max_binary_tile_init"
@@ -281,7 +287,7 @@ class MaxBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MinBinaryTileInitOp(VectorInitOp):
+class MinBinaryTileInitOp(SFPUInitOp):
     """Prepare for `min_binary_tile`."""
 
     name = "ttkernel.min_binary_tile_init"
@@ -299,209 +305,55 @@ class MinBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
+class RemainderBinaryTileInitOp(SFPUInitOp):
+    """Prepare for `remainder_binary_tile`."""
+
+    name = "ttkernel.remainder_binary_tile_init"
+
+
+@irdl_op_definition
+class RemainderBinaryTileOp(ComputeOp):
+    """The remainder of two destination registers, with the sign of the divisor, by the vector unit."""
+
+    name = "ttkernel.remainder_binary_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
+class WhereTileInitOp(SFPUInitOp):
+    """Prepare for `where_tile`."""
+
+    name = "ttkernel.where_tile_init"
+
+
+@irdl_op_definition
+class WhereTileOp(ComputeOp):
+    """The elements of `dst1` where those of `dst0` are not zero, and of `dst2` elsewhere, by the vector unit."""
+
+    name = "ttkernel.where_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    dst2 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
 class InitSFPUOp(FormatsInitOp):
     """Prepare for operations of the vector unit on what comes from a circular buffer."""
 
     name = "ttkernel.init_sfpu"
+    KEEPS_F32: ClassVar = True
 
     icb = operand_def(CBType)
     ocb = operand_def(CBType)
 
 
 @irdl_op_definition
-class ExpTileInitOp(VectorInitOp):
-    """Prepare for `exp_tile`."""
-
-    name = "ttkernel.exp_tile_init"
-
-
-@irdl_op_definition
-class ExpTileOp(ComputeOp):
-    """E to the power of each element, in a destination register."""
-
-    name = "ttkernel.exp_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class LogTileInitOp(VectorInitOp):
-    """Prepare for `log_tile`."""
-
-    name = "ttkernel.log_tile_init"
-
-
-@irdl_op_definition
-class LogTileOp(ComputeOp):
-    """The natural logarithm of each element, in a destination register."""
-
-    name = "ttkernel.log_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class SqrtTileInitOp(VectorInitOp):
-    """Prepare for `sqrt_tile`."""
-
-    name = "ttkernel.sqrt_tile_init"
-
-
-@irdl_op_definition
-class SqrtTileOp(ComputeOp):
-    """The square root of each element, in a destination register."""
-
-    name = "ttkernel.sqrt_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class RsqrtTileInitOp(VectorInitOp):
-    """Prepare for `rsqrt_tile`."""
-
-    name = "ttkernel.rsqrt_tile_init"
-
-
-@irdl_op_definition
-class RsqrtTileOp(ComputeOp):
-    """One over the square root of each element, in a destination register."""
-
-    name = "ttkernel.rsqrt_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class RecipTileInitOp(VectorInitOp):
-    """Prepare for `recip_tile`."""
-
-    name = "ttkernel.recip_tile_init"
-
-
-@irdl_op_definition
-class RecipTileOp(ComputeOp):
-    """One over each element, in a destination register."""
-
-    name = "ttkernel.recip_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class ReluTileInitOp(VectorInitOp):
-    """Prepare for `relu_tile`."""
-
-    name = "ttkernel.relu_tile_init"
-
-
-@irdl_op_definition
-class ReluTileOp(ComputeOp):
-    """Each element, or zero where it is negative, in a destination register."""
-
-    name = "ttkernel.relu_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class GeluTileInitOp(VectorInitOp):
-    """Prepare for `gelu_tile`."""
-
-    name = "ttkernel.gelu_tile_init"
-
-
-@irdl_op_definition
-class GeluTileOp(ComputeOp):
-    """X * (1 + erf(x / sqrt(2))) / 2 of each element, in a destination register."""
-
-    name = "ttkernel.gelu_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class TanhTileInitOp(VectorInitOp):
-    """Prepare for `tanh_tile`."""
-
-    name = "ttkernel.tanh_tile_init"
-
-
-@irdl_op_definition
-class TanhTileOp(ComputeOp):
-    """The hyperbolic tangent of each element, in a destination register."""
-
-    name = "ttkernel.tanh_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class SigmoidTileInitOp(VectorInitOp):
-    """Prepare for `sigmoid_tile`."""
-
-    name = "ttkernel.sigmoid_tile_init"
-
-
-@irdl_op_definition
-class SigmoidTileOp(ComputeOp):
-    """1 / (1 + exp(-x)) of each element, in a destination register."""
-
-    name = "ttkernel.sigmoid_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class NegativeTileInitOp(VectorInitOp):
-    """Prepare for `negative_tile`."""
-
-    name = "ttkernel.negative_tile_init"
-
-
-@irdl_op_definition
-class NegativeTileOp(ComputeOp):
-    """Each element with the other sign, in a destination register."""
-
-    name = "ttkernel.negative_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class AbsTileInitOp(VectorInitOp):
-    """Prepare for `abs_tile`."""
-
-    name = "ttkernel.abs_tile_init"
-
-
-@irdl_op_definition
-class AbsTileOp(ComputeOp):
-    """Each element without its sign, in a destination register."""
-
-    name = "ttkernel.abs_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class SquareTileInitOp(VectorInitOp):
-    """Prepare for `square_tile`."""
-
-    name = "ttkernel.square_tile_init"
-
-
-@irdl_op_definition
-class SquareTileOp(ComputeOp):
-    """Each element times itself, in a destination register."""
-
-    name = "ttkernel.square_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class FillTileInitOp(VectorInitOp):
+class FillTileInitOp(SFPUInitOp):
     """Prepare for `fill_tile`."""
 
     name = "ttkernel.fill_tile_init"

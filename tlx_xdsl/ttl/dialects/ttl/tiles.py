@@ -40,7 +40,10 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.ttl.elementwise import FUNCTIONS
+
 from .. import ttkernel
+from ..generated import operation
 from ..ttcore import TileType
 from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, tile_of
 
@@ -72,7 +75,7 @@ class TileOp(TTLOp):
         self.dst_idx = IntegerAttr(number, i32)
 
 
-_PROPERTIES = ("dst_idx", "fpu", "dims", "value")
+_PROPERTIES = ("dst_idx", "fpu", "dims", "parameters", "value")
 
 
 class _ElementwiseTileOp(TileOp):
@@ -129,6 +132,8 @@ class TileUnaryOp(_ElementwiseTileOp):
     IN_PLACE: ClassVar = True
 
     input = operand_def(TileType)
+    parameters = opt_prop_def(ArrayAttr[FloatAttr])
+    """Numbers that the function takes, too."""
 
     def __init__(self, input: SSAValue) -> None:
         super().__init__(operands=[input], result_types=[input.type])
@@ -191,112 +196,48 @@ class TileMinOp(TileBinaryOp):
     LOWERED: ClassVar = ttkernel.MinBinaryTileInitOp, ttkernel.MinBinaryTileOp
 
 
-@irdl_op_definition
-class TileExpOp(TileUnaryOp):
-    """E to the power of each element."""
-
-    name = "ttl.tile_exp"
-    FUNCTION: ClassVar = "exp"
-    LOWERED: ClassVar = ttkernel.ExpTileInitOp, ttkernel.ExpTileOp
-
-
-@irdl_op_definition
-class TileLogOp(TileUnaryOp):
-    """The natural logarithm of each element."""
-
-    name = "ttl.tile_log"
-    FUNCTION: ClassVar = "log"
-    LOWERED: ClassVar = ttkernel.LogTileInitOp, ttkernel.LogTileOp
+TILE_FUNCTIONS = {
+    each.name: operation(
+        TileUnaryOp,
+        f"ttl.tile_{each.name}",
+        each.meaning,
+        __name__,
+        FUNCTION=each.name,
+        LOWERED=(ttkernel.VECTOR_INITS[each.preparation], ttkernel.VECTOR_CALLS[each.callee]),
+    )
+    for each in FUNCTIONS
+}
+"""The operations of the rows of `ttl.elementwise`, by name."""
 
 
 @irdl_op_definition
-class TileSqrtOp(TileUnaryOp):
-    """The square root of each element."""
+class TileRemainderOp(TileBinaryOp):
+    """The remainder of the elements of two tiles, with the sign of the divisor."""
 
-    name = "ttl.tile_sqrt"
-    FUNCTION: ClassVar = "sqrt"
-    LOWERED: ClassVar = ttkernel.SqrtTileInitOp, ttkernel.SqrtTileOp
-
-
-@irdl_op_definition
-class TileRsqrtOp(TileUnaryOp):
-    """One over the square root of each element."""
-
-    name = "ttl.tile_rsqrt"
-    FUNCTION: ClassVar = "rsqrt"
-    LOWERED: ClassVar = ttkernel.RsqrtTileInitOp, ttkernel.RsqrtTileOp
+    name = "ttl.tile_remainder"
+    FUNCTION: ClassVar = "remainder"
+    LOWERED: ClassVar = ttkernel.RemainderBinaryTileInitOp, ttkernel.RemainderBinaryTileOp
 
 
 @irdl_op_definition
-class TileRecipOp(TileUnaryOp):
-    """One over each element."""
+class TileWhereOp(TileOp):
+    """The elements of `%a` where those of `%c` are not zero, and of `%b` elsewhere.
 
-    name = "ttl.tile_recip"
-    FUNCTION: ClassVar = "recip"
-    LOWERED: ClassVar = ttkernel.RecipTileInitOp, ttkernel.RecipTileOp
+    Example: `%r = ttl.tile_where %c, %a, %b : T, T, T -> T`.
+    """
 
+    name = "ttl.tile_where"
+    FUNCTION: ClassVar = "where"
+    LOWERED: ClassVar = ttkernel.WhereTileInitOp, ttkernel.WhereTileOp
 
-@irdl_op_definition
-class TileReluOp(TileUnaryOp):
-    """Each element, or zero where it is negative."""
+    condition = operand_def(TileType)
+    a = operand_def(TileType)
+    b = operand_def(TileType)
 
-    name = "ttl.tile_relu"
-    FUNCTION: ClassVar = "relu"
-    LOWERED: ClassVar = ttkernel.ReluTileInitOp, ttkernel.ReluTileOp
-
-
-@irdl_op_definition
-class TileGeluOp(TileUnaryOp):
-    """X * (1 + erf(x / sqrt(2))) / 2 of each element."""
-
-    name = "ttl.tile_gelu"
-    FUNCTION: ClassVar = "gelu"
-    LOWERED: ClassVar = ttkernel.GeluTileInitOp, ttkernel.GeluTileOp
-
-
-@irdl_op_definition
-class TileTanhOp(TileUnaryOp):
-    """The hyperbolic tangent of each element."""
-
-    name = "ttl.tile_tanh"
-    FUNCTION: ClassVar = "tanh"
-    LOWERED: ClassVar = ttkernel.TanhTileInitOp, ttkernel.TanhTileOp
-
-
-@irdl_op_definition
-class TileSigmoidOp(TileUnaryOp):
-    """1 / (1 + exp(-x)) of each element."""
-
-    name = "ttl.tile_sigmoid"
-    FUNCTION: ClassVar = "sigmoid"
-    LOWERED: ClassVar = ttkernel.SigmoidTileInitOp, ttkernel.SigmoidTileOp
-
-
-@irdl_op_definition
-class TileNegOp(TileUnaryOp):
-    """Each element with the other sign."""
-
-    name = "ttl.tile_neg"
-    FUNCTION: ClassVar = "neg"
-    LOWERED: ClassVar = ttkernel.NegativeTileInitOp, ttkernel.NegativeTileOp
-
-
-@irdl_op_definition
-class TileAbsOp(TileUnaryOp):
-    """Each element without its sign."""
-
-    name = "ttl.tile_abs"
-    FUNCTION: ClassVar = "abs"
-    LOWERED: ClassVar = ttkernel.AbsTileInitOp, ttkernel.AbsTileOp
-
-
-@irdl_op_definition
-class TileSquareOp(TileUnaryOp):
-    """Each element times itself."""
-
-    name = "ttl.tile_square"
-    FUNCTION: ClassVar = "square"
-    LOWERED: ClassVar = ttkernel.SquareTileInitOp, ttkernel.SquareTileOp
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = (
+        "$condition `,` $a `,` $b attr-dict `:` type($condition) `,` type($a) `,` type($b) `->` type($result)"
+    )
 
 
 @irdl_op_definition
