@@ -13,11 +13,6 @@ struct CircularBuffer {
   uint32_t get_read_ptr(METALIUM_SITE) const { return machine::get_read_ptr(METALIUM_HERE, cb); }
 };
 
-template <class T>
-struct CoreLocalMem {
-  uint32_t address;
-  CoreLocalMem(uint32_t at) : address(at) {}
-};
 struct UnicastEndpoint {};
 struct MulticastEndpoint {};
 
