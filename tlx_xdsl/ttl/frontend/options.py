@@ -37,8 +37,8 @@ def check_options(kernel: Kernel, source: KernelSource) -> None:
         raise _error(
             source,
             "memory_space",
-            f"'memory_space' is 'L1' or 'DRAM', found {kernel.memory_space!r}: circular buffers are in L1, and TensorSpec "
-            "says where tensors are",
+            f"'memory_space' is 'L1' or 'DRAM', found {kernel.memory_space!r}: circular buffers are in L1, and "
+            "TensorSpec says where tensors are",
         )
 
 
