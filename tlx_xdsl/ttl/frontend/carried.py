@@ -47,7 +47,7 @@ class Carried:
             self.visitor.builder.insert(ttl.CBPopOp(buffer.ssa))
 
     def after(self) -> None:
-        """Give the names the blocks of the last iteration; the builder is behind the loop."""
+        """Give the names the blocks of the last iteration; the builder is after the loop."""
         for name, block in self.sums.items():
             self.visitor.builder.insert(ttl.CBPushOp(block.buffer.ssa))
             self.visitor.names[name] = _wait(self.visitor, block.buffer)

@@ -29,7 +29,7 @@ def test_what_the_compiler_of_tt_lang_takes() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize(("machine", "one_of"), [("ttkernel", 8), ("cpp", 28)])
+@pytest.mark.parametrize(("machine", "one_of"), [("ttkernel", 16), ("cpp", 47)])
 def test_calls_and_cpp(machine: str, one_of: int) -> None:
     """The same outcome on the other machines: of all probes, or of some."""
     for probe in ALL if is_full() else ALL[5::one_of]:
