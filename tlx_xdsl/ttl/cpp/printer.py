@@ -37,7 +37,16 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
 from ..dialects.emitc import structure
-from ..dialects.emitc.expressions import BinaryOp, CastOp, CmpOp, ConditionalOp, ConstantOp, ExpressionOp, LiteralOp
+from ..dialects.emitc.expressions import (
+    BinaryOp,
+    CastOp,
+    CmpOp,
+    ConditionalOp,
+    ConstantOp,
+    ExpressionOp,
+    LiteralOp,
+    SubscriptOp,
+)
 
 # Values of `emitc` as C++: types, numbers, and expressions with as few parentheses as C++ needs.
 
@@ -140,6 +149,12 @@ def _cast(op: CastOp, operands: Operands) -> Expression:
 
 
 @expression_of.register
+def _subscript(op: SubscriptOp, operands: Operands) -> Expression:
+    array = inner(operands.expression(op.array), ATOM)
+    return Expression(f"{array}[{operands.expression(op.index).text}]", ATOM)
+
+
+@expression_of.register
 def _binary(op: BinaryOp, operands: Operands) -> Expression:
     binds = _PRECEDENCE[op.OPERATOR]
     # Operators of bits have their operands in parentheses, for the reader.
@@ -169,7 +184,9 @@ def _call(op: EmitC_CallOpaqueOp, operands: Operands) -> Expression:
         arguments = [_argument(value, operands) for value in op.call_args]
     else:
         arguments = [_argument_text(each, op, operands) for each in op.args]
-    return Expression(f"{op.callee.data}{template}({', '.join(arguments)})", ATOM)
+    # A method of the first operand.
+    on = arguments.pop(0) if op.callee.data.startswith(".") else ""
+    return Expression(f"{on}{op.callee.data}{template}({', '.join(arguments)})", ATOM)
 
 
 def _argument_text(argument: Attribute, op: EmitC_CallOpaqueOp, operands: Operands) -> str:
@@ -290,6 +307,12 @@ class _Printer:
 
     @statement.register
     def _verbatim(self, op: structure.VerbatimOp) -> None:
+        if op.fmt_args:
+            given = iter(op.fmt_args)
+            parts = re.split(r"(\{\{|\{\})", op.value.data)
+            text = {"{{": lambda: "{", "{}": lambda: _argument(next(given), self)}
+            self._located(op, "".join(text[part]() if part in text else part for part in parts))
+            return
         for line in op.value.data.split("\n"):
             self._line(line)
 

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from ..cpp.profiles import PRINTING
+from ..dialects.ttcore import ARCHITECTURES
 from ..elementwise import FUNCTIONS
 
 # What is reported of a kernel that does not compile, or does what it must not.
@@ -55,8 +56,15 @@ _COMPUTE = (
 HEADERS = {
     "cstdint",
     *PRINTING.values(),
+    "api/core_local_mem.h",
+    "api/dataflow/circular_buffer.h",
     "api/dataflow/dataflow_api.h",
+    "api/dataflow/endpoints.h",
+    "api/dataflow/noc.h",
+    "api/dataflow/noc_semaphore.h",
+    "api/tensor/noc_traits.h",
     "api/tensor/tensor_accessor.h",
+    "experimental/core_local_mem.h",
     "dataflow_api.h",
     *(f"{folder}/{name}" for folder in ("api/compute", "compute_kernel_api") for name in _COMPUTE),
     "api/compute/compute_kernel_api.h",
@@ -135,6 +143,7 @@ class Program:
         semaphores = manifest.get("semaphores", ())
         words: list[object] = [seed, self._capacity(capacity), *manifest["grid"]]
         words += [len(manifest["cbs"]), len(names), len(semaphores), len(manifest["threads"])]
+        words += ARCHITECTURES[manifest.get("arch", "wormhole")].network_columns(manifest["grid"][0])
         for cb in manifest["cbs"]:
             if cb["address"] is None:
                 raise MetaliumError(
@@ -148,7 +157,8 @@ class Program:
             words += [semaphore["index"], semaphore["initial"]]
         for thread in manifest["threads"]:
             common = [names.index(name) for name in thread["common_runtime_args"]]
-            words += [thread["name"], int(thread["kind"] == "compute"), len(common), *common]
+            noc = int(thread.get("noc") == "NOC_1")
+            words += [thread["name"], int(thread["kind"] == "compute"), noc, len(common), *common]
         return " ".join(map(str, words)) + "\n"
 
     def _capacity(self, chosen: int | None) -> int:

@@ -29,7 +29,7 @@ from tlx_xdsl.transforms.rewriting import OpT, constant, constant_integer, forwa
 
 from ..dialects.ttcore import TileType, element_bytes
 from ..dialects.ttkernel import noc
-from ..dialects.ttkernel.base import CBType, TensorAccessorArgsType, TensorAccessorType, TTKernelOp
+from ..dialects.ttkernel.base import CBType, TensorAccessorArgsType, TensorAccessorType, TTKernelOp, noc_of
 from ..dialects.ttl.base import block_shape
 from ..dialects.ttl.buffers import BindCBOp
 from ..dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp, TensorAccessorOp as TTLTensorAccessorOp
@@ -144,8 +144,8 @@ class Emitter:
         left, right = known(left), known(right)
         if isinstance(left, int) and isinstance(right, int):
             return left - right
-        if right == 0:
-            return left
+        if right == 0 or left is right:
+            return left if right == 0 else 0
         return self.result(arith.SubiOp(self.value(left, type_), self.value(right, type_)))
 
     def mul(self, left: Number, right: Number, type_: Scalar = INDEX) -> Number:
@@ -245,6 +245,11 @@ class ThreadFunction:
         return self.hoisted(
             ("cb", buffer), user, lambda emit: emit.result(UnrealizedConversionCastOp.get([buffer], [to]))
         )
+
+    @property
+    def noc(self) -> int:
+        """The number of the network on chip of the thread's processor."""
+        return noc_of(self.function)
 
     def virtual(self, user: Operation) -> tuple[SSAValue, SSAValue]:
         """The core's coordinates on the network on chip."""

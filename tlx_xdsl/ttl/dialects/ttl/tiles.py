@@ -7,12 +7,13 @@ operation reads from a circular buffer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     FloatAttr,
+    FunctionType,
     IntegerAttr,
     UnitAttr,
     i1,
@@ -46,8 +47,6 @@ from ..generated import operation
 from ..ttcore import TileType
 from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, tile_of
 
-TileOpT = TypeVar("TileOpT", bound="TileOp")
-
 
 class TileOp(TTLOp):
     """Base of the operations on tiles."""
@@ -76,7 +75,43 @@ class TileOp(TTLOp):
         self.dst_idx = IntegerAttr(number, i32)
 
 
-class TileBinaryOp(TileOp):
+_PROPERTIES = ("dst_idx", "fpu", "dims", "parameters", "value")
+
+
+class _ElementwiseTileOp(TileOp):
+    """Base of the operations whose tiles mostly are of one type, which is written once.
+
+    One that reads a tile that was kept in more bits than it has has them all: `%a, %b : (T, U) -> T`.
+    """
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Read the operands and their types."""
+        names = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        is_mixed = isinstance(type_, FunctionType)
+        types = type_.inputs.data if is_mixed else [type_] * len(names)
+        operands = parser.resolve_operands(names, types, parser.pos)
+        op = cls.create(operands=operands, result_types=type_.outputs.data if is_mixed else [type_])
+        for name, value in attributes.items():
+            (op.properties if name in _PROPERTIES else op.attributes)[name] = value
+        return op
+
+    def print(self, printer: Printer) -> None:
+        """Write the operands and their types."""
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_op_attributes({**self.properties, **self.attributes})
+        printer.print_string(" : ")
+        is_mixed = any(each != self.result.type for each in self.operand_types)
+        printer.print_attribute(
+            FunctionType.from_lists(self.operand_types, [self.result.type]) if is_mixed else self.result.type
+        )
+
+
+class TileBinaryOp(_ElementwiseTileOp):
     """Base of the element-wise operations with two operands: `%c = ttl.tile_add %a, %b : !ttcore.tile<32x32, f32>`."""
 
     FPU: ClassVar[tuple[type[IRDLOperation], type[IRDLOperation]] | None] = None
@@ -87,46 +122,11 @@ class TileBinaryOp(TileOp):
     fpu = opt_prop_def(UnitAttr)
     """Whether the matrix unit does it."""
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Read the operands and their one type."""
-        lhs = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        rhs = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        op = cls.create(
-            operands=[parser.resolve_operand(lhs, type_), parser.resolve_operand(rhs, type_)], result_types=[type_]
-        )
-        return _with_attributes(op, attributes)
-
-    def print(self, printer: Printer) -> None:
-        """Write the operands and their one type."""
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        _print_end(self, printer)
-
     def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
         super().__init__(operands=[lhs, rhs], result_types=[lhs.type])
 
 
-_PROPERTIES = ("dst_idx", "fpu", "dims", "parameters", "value")
-
-
-def _with_attributes(op: TileOpT, attributes: dict[str, Attribute]) -> TileOpT:
-    for name, value in attributes.items():
-        (op.properties if name in _PROPERTIES else op.attributes)[name] = value
-    return op
-
-
-def _print_end(op: TileOp, printer: Printer) -> None:
-    printer.print_op_attributes({**op.properties, **op.attributes})
-    printer.print_string(" : ")
-    printer.print_attribute(op.result.type)
-
-
-class TileUnaryOp(TileOp):
+class TileUnaryOp(_ElementwiseTileOp):
     """Base of the operations with one operand: `%b = ttl.tile_exp %a : !ttcore.tile<32x32, f32>`."""
 
     IN_PLACE: ClassVar = True
@@ -134,22 +134,6 @@ class TileUnaryOp(TileOp):
     input = operand_def(TileType)
     parameters = opt_prop_def(ArrayAttr[FloatAttr])
     """Numbers that the function takes, too."""
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Read the operand and its type."""
-        operand = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        op = cls.create(operands=[parser.resolve_operand(operand, type_)], result_types=[type_])
-        return _with_attributes(op, attributes)
-
-    def print(self, printer: Printer) -> None:
-        """Write the operand and its type."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.input)
-        _print_end(self, printer)
 
     def __init__(self, input: SSAValue) -> None:
         super().__init__(operands=[input], result_types=[input.type])

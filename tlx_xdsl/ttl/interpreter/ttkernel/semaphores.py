@@ -14,7 +14,8 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 
-from .core_writes import NocAddress, receivers
+from .clocks import Moment
+from .core_writes import NocAddress, overtaken, receivers
 from .machine import SEMAPHORE_BASE, SEMAPHORES, Arrival, Core, CoreThread, Semaphore, wrong
 from .translate import Builder, Local, Step, Touch, integer
 
@@ -55,12 +56,12 @@ def set_own(op: Operation) -> Step:
 
     def run(thread: CoreThread, index: int, value: int) -> None:
         _no_update_reads(op, thread, index)
-        assign(op, thread, thread.core, index, value)
+        assign(op, thread, thread.core, index, value, thread.clock.release())
 
     return Step(op, run, touches=_writes_own)
 
 
-def assign(op: Operation, thread: CoreThread, core: Core, index: int, value: int) -> None:
+def assign(op: Operation, thread: CoreThread, core: Core, index: int, value: int, moment: Moment) -> None:
     """Set the word of a core: no arrival may be lost."""
     word = core.semaphores[index]
     if word.arrivals and thread.machine.checks:
@@ -69,8 +70,7 @@ def assign(op: Operation, thread: CoreThread, core: Core, index: int, value: int
             op, thread, f"sets semaphore {index} of {core.label} over an arrival that was not waited for: it is lost",
             [f"{location_of(lost.op)}: {lost.thread.label} has {'set' if lost.is_set else 'added to'} it here"],
         )  # fmt: skip
-    word.value = value
-    word.changes += 1
+    word.set(value, moment)
 
 
 def _no_update_reads(op: Operation, thread: CoreThread, index: int) -> None:
@@ -86,15 +86,15 @@ def _no_update_reads(op: Operation, thread: CoreThread, index: int) -> None:
 
 def wait(op: Operation) -> Step:
     """Wait until the own word has a value."""
-    return _wait(op, "", lambda word, value: word.value == value)
+    return _wait(op, "", lambda word, value: word.value == value, is_least=False)
 
 
 def wait_min(op: Operation) -> Step:
     """Wait until the own word has at least a value."""
-    return _wait(op, "at least ", lambda word, value: word.value >= value)
+    return _wait(op, "at least ", lambda word, value: word.value >= value, is_least=True)
 
 
-def _wait(op: Operation, how: str, holds: Callable[[Semaphore, int], bool]) -> Step:
+def _wait(op: Operation, how: str, holds: Callable[[Semaphore, int], bool], *, is_least: bool) -> Step:
     def ready(thread: CoreThread, index: int, value: int) -> bool:
         return holds(thread.core.semaphores[index], value)
 
@@ -105,6 +105,10 @@ def _wait(op: Operation, how: str, holds: Callable[[Semaphore, int], bool]) -> S
                 op, thread,
                 f"waits for semaphore {index} to be {how}{value}, which it was when it last waited: reset it before",
             )  # fmt: skip
+        for reached, moment in word.history:
+            thread.clock.acquire(moment)
+            if is_least and reached >= value:
+                break
         word.waited[thread] = (value, word.changes)
         word.arrivals.clear()
 
@@ -125,15 +129,34 @@ def increment(op: Operation) -> Local:
         (core, *more) = receivers(op, thread, address, None, loopback=True)
         if more:
             raise wrong(op, thread, "adds to the semaphores of several cores: an increment goes to one")
-        thread.machine.post(
-            op, thread, partial(arrive, op, thread, core, index, value), (("semaphore", core, index, "add"),)
-        )
+        post_add(op, thread, core, index, value)
 
     return run
 
 
-def arrive(op: Operation, thread: CoreThread, core: Core, index: int, value: int) -> None:
-    """Add to the word of a core from afar."""
+def post_add(op: Operation, thread: CoreThread, core: Core, index: int, value: int) -> None:
+    """Begin to add to the word of a core."""
+    arrive = partial(_arrive_add, op, thread, core, index, value, thread.clock.release())
+    _post(op, thread, core, arrive, (("semaphore", core, index, "add"),), is_multicast=False)
+
+
+def _post(
+    op: Operation, thread: CoreThread, core: Core, arrive: Callable[[], None], touches: tuple[Touch, ...], *,
+    is_multicast: bool,
+) -> None:  # fmt: skip
+    """Begin a change of a core's semaphore, which may have to arrive after writes to that core."""
+    serial = thread.machine.serial
+
+    def apply() -> None:
+        for each in overtaken(thread, core, serial, is_multicast=is_multicast):
+            each.land_at(core)
+        arrive()
+
+    data = [touch for each in overtaken(thread, core, serial, is_multicast=is_multicast) for touch in each.touches]
+    thread.machine.post(op, thread, apply, (*touches, *data))
+
+
+def _arrive_add(op: Operation, thread: CoreThread, core: Core, index: int, value: int, moment: Moment) -> None:
     word = core.semaphores[index]
     if any(each.is_set for each in word.arrivals) and thread.machine.checks:
         lost = next(each for each in word.arrivals if each.is_set)
@@ -141,8 +164,7 @@ def arrive(op: Operation, thread: CoreThread, core: Core, index: int, value: int
             op, thread, f"adds to semaphore {index} of {core.label}, which was set and not waited for",
             [f"{location_of(lost.op)}: {lost.thread.label} has set it here"],
         )  # fmt: skip
-    word.value += value
-    word.changes += 1
+    word.add(value, moment)
     word.arrivals.append(Arrival(op, thread, False))
 
 
@@ -154,7 +176,7 @@ def _set_others(op: Operation, *, multicast: bool, loopback: bool) -> Step:
         cores = receivers(op, thread, address, num_dests if multicast else None, loopback=loopback)
         value = thread.core.semaphores[index].value
         for core in cores:
-            post_set(op, thread, core, index, target, value)
+            post_set(op, thread, core, index, target, value, is_multicast=multicast)
 
     def touches(thread: CoreThread, index: int, *_: object) -> tuple[Touch, ...]:
         return (("semaphore", thread.core, index, "read"),)
@@ -162,16 +184,19 @@ def _set_others(op: Operation, *, multicast: bool, loopback: bool) -> Step:
     return Step(op, run, touches=touches)
 
 
-def post_set(op: Operation, thread: CoreThread, core: Core, index: int, target: int, value: int) -> None:
-    """Begin to set the word `target` of a core to the value of the own word `index`."""
-    thread.machine.post(
-        op, thread, partial(_arrive_set, op, thread, core, target, value),
-        (("semaphore", core, target, "write"), ("semaphore", thread.core, index, "copied")),
-    )  # fmt: skip
+def post_set(
+    op: Operation, thread: CoreThread, core: Core, index: int | None, target: int, value: int,
+    *, is_multicast: bool = False,
+) -> None:  # fmt: skip
+    """Begin to set the word `target` of a core to the value of the own word `index`; None if that may change now."""
+    arrive = partial(_arrive_set, op, thread, core, target, value, thread.clock.release())
+    copied = () if index is None else (("semaphore", thread.core, index, "copied"),)
+    touches = (("semaphore", core, target, "write"), *copied)
+    _post(op, thread, core, arrive, touches, is_multicast=is_multicast)
 
 
-def _arrive_set(op: Operation, thread: CoreThread, core: Core, index: int, value: int) -> None:
-    assign(op, thread, core, index, value)
+def _arrive_set(op: Operation, thread: CoreThread, core: Core, index: int, value: int, moment: Moment) -> None:
+    assign(op, thread, core, index, value, moment)
     if core is not thread.core:
         core.semaphores[index].arrivals.append(Arrival(op, thread, True))
 
@@ -189,10 +214,23 @@ def _writes_own(thread: CoreThread, index: int, value: int) -> tuple[Touch, ...]
     return (("semaphore", thread.core, index, "write"),)
 
 
+def _value(op: Operation) -> Step:
+    """The own word's value."""
+
+    def run(thread: CoreThread, index: int) -> int:
+        return thread.core.semaphores[index].value
+
+    def touches(thread: CoreThread, index: int) -> tuple[Touch, ...]:
+        return (("semaphore", thread.core, index, "read"),)
+
+    return Step(op, run, touches=touches)
+
+
 BUILDERS: dict[str, Builder] = {
     "ttkernel.get_semaphore": get_semaphore,
     "ttkernel.cast_to_l1_ptr": _pointer,
     "ttkernel.semaphore_address": _address,
+    "ttkernel.semaphore_value": _value,
     "ttkernel.noc_semaphore_set": set_own,
     "ttkernel.noc_semaphore_wait": wait,
     "ttkernel.noc_semaphore_wait_min": wait_min,

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import constant_integer
 from tlx_xdsl.ttl.dialects import ttkernel
-from tlx_xdsl.ttl.dialects.emitc.expressions import LiteralOp
+from tlx_xdsl.ttl.dialects.emitc.expressions import LiteralOp, SubscriptOp
 from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
 
 from .conversion import ADDRESS, Conversion, opaque
@@ -78,7 +78,8 @@ def _accessor_args(op: ttkernel.TensorAccessorArgsOp, to: Conversion) -> None:
     first = str(cta)
     if to.profile.has_startup and to.buffer_count:
         # A tensor has as many words as its layout takes: the headers count them.
-        first = f"get_tensor_accessor_args_cta_offset<{cta - to.buffer_count}, {to.buffer_count}>()"
+        offset = f"<{cta - to.buffer_count}, {to.buffer_count}>()"
+        first = f"tensor_accessor::detail::get_tensor_accessor_args_cta_offset{offset}"
     value = to.result("TensorAccessorArgs", [], opaque("constexpr auto"), template=[first, str(op.crta.value.data)])
     value.name_hint = op.result.name_hint or _with(to.tensor_name(op), "args")
     to.set(op.result, value)
@@ -122,6 +123,12 @@ def _my_x(op: ttkernel.MyXOp, to: Conversion) -> None:
 @convert_call.register
 def _my_y(op: ttkernel.MyYOp, to: Conversion) -> None:
     _literal(op, "my_y[noc_index]", to)
+
+
+@convert_call.register
+def _virtual_x(op: ttkernel.VirtualXOp, to: Conversion) -> None:
+    table = to.emit(LiteralOp("worker_logical_col_to_virtual_col", opaque("auto"))).result
+    to.set(op.result, to.emit(SubscriptOp(table, to.value(op.logical), i32)).result)
 
 
 @convert_call.register
@@ -179,6 +186,12 @@ def _l1_pointer(op: ttkernel.CastToL1PtrOp, to: Conversion) -> None:
     to.set(op.result, value)
 
 
+@convert_call.register
+def _semaphore_value(op: ttkernel.SemaphoreValueOp, to: Conversion) -> None:
+    value = to.result(f"*{to.profile.local_memory}", [to.value(op.pointer)], ADDRESS, template=["volatile uint32_t"])
+    to.set(op.result, value)
+
+
 # --- the compute engine
 
 
@@ -212,8 +225,8 @@ def reconfigure(
 def _init_sfpu(op: ttkernel.InitSFPUOp, to: Conversion) -> None:
     end_broadcast(to)
     if to.profile.has_startup:
+        # The tiles that come from it have an init of their own.
         reconfigure(to, op.icb, out=op.ocb)
-        to.call("copy_init", [to.value(op.icb)])
     else:
         to.call("init_sfpu", _operands(op, to))
 
@@ -252,6 +265,17 @@ def _matmul_init(op: ttkernel.MMInitOp, to: Conversion) -> None:
         to.call("matmul_init", [to.value(op.in0), to.value(op.in1)])
     else:
         to.call("mm_init", _operands(op, to))
+
+
+@convert_call.register
+def _matmul_block_init(op: ttkernel.MMBlockInitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    operands = _operands(op, to)
+    if to.profile.has_startup:
+        reconfigure(to, op.in0, op.in1, op.out, swapped=True)
+        to.call("matmul_block_init", [*operands[:2], *operands[3:]])
+    else:
+        to.call("mm_block_init", operands)
 
 
 @convert_call.register
@@ -346,6 +370,13 @@ def _pack(op: ttkernel.PackTileOp, to: Conversion) -> None:
         reconfigure(to, None, out=op.cb)
     # Without the argument the packer goes on to the next tile, whatever the index.
     to.call("pack_tile", _operands(op, to), template=["true"])
+
+
+@convert_call.register
+def _pack_block(op: ttkernel.PackTileBlockOp, to: Conversion) -> None:
+    if to.packs_formats:
+        reconfigure(to, None, out=op.cb)
+    to.call(_callee(op, to), _operands(op, to))
 
 
 @convert_call.register
