@@ -66,8 +66,12 @@ COMPUTE: dict[str, tuple[str, str]] = {
 """Operations of compute threads: their operands and attributes."""
 
 BUFFERS: dict[str, tuple[str, str]] = {
-    f"cb_{name}": ("cn", "") for name in ("reserve_back", "push_back", "wait_front", "pop_front")
+    **{f"cb_{name}": ("cn", "") for name in ("reserve_back", "push_back", "wait_front", "pop_front")},
+    "dprint": ("i", 'format = "i = {}"'),
+    "dprint_buffer": ("c", ""),
+    "dprint_tiles": ("c", "tiles = 2 : i32"),
 }
+"""Operations of all threads."""
 
 NOC: dict[str, tuple[str, str]] = {
     **{f"noc_async_{way}_{unit}": ("nan", "") for way in ("read", "write") for unit in ("tile", "shard")},
