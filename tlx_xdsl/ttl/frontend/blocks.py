@@ -86,7 +86,9 @@ def _circular_buffer(call: Call) -> Value:
 def _create(call: Call, shape: tuple[int, int], unit: Attribute, factor: int) -> Value:
     if call.visitor.thread is not None:
         raise call.error(None, "circular buffers are shared by the threads: make them in the kernel's own body")
-    return Buffer(call.visitor.builder.insert(ttl.CreateCBOp(CBType.get(shape, unit, factor))).result)
+    made = Buffer(call.visitor.builder.insert(ttl.CreateCBOp(CBType.get(shape, unit, factor))).result)
+    call.visitor.unit.buffers.append(made)
+    return made
 
 
 def _shape(call: Call) -> tuple[int, int]:
@@ -205,7 +207,7 @@ def store(
     if isinstance(value, Static | Index):
         stored = fill(visitor, value_node, block.type, value, "what is stored")
     else:
-        stored = as_tiles(visitor, value_node, value, "a store")
+        stored = as_tiles(visitor, value_node, value, "a store", block.type)
     if stored.type != block.type:
         raise visitor.error(
             value_node,

@@ -25,7 +25,7 @@ from .. import language
 from ..language.kernel import builtin_name
 from .affine import Affine
 from .builder import Builder
-from .values import Acquired, Builtin, Index, Items, Namespace, Range, Static, Value
+from .values import Acquired, Buffer, Builtin, Index, Items, Namespace, Range, Static, Value
 
 PYTHON = {
     each: Builtin(each.__name__)
@@ -60,6 +60,8 @@ class Unit:
     """Columns and rows of cores."""
     threads: list[tuple[str, Function]] = field(default_factory=list[tuple[str, Function]])
     """`compute` or `datamovement`, and the function of each thread."""
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    """The circular buffers that the kernel makes."""
 
 
 @dataclass

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from xdsl.ir import Operation
 
 from ..dialects.ttl.pipes import ADDRESS_UNIT, PUBLISHED
@@ -54,8 +52,7 @@ def _increment(op: Operation) -> Local:
 
     def run(thread: CoreThread, index: int, value: int, *coordinates: int) -> None:
         for core in _targets(op, thread, coordinates or (thread.x, thread.y), loopback=True):
-            apply = partial(semaphores.arrive, op, thread, core, index, value)
-            thread.machine.post(op, thread, apply, (("semaphore", core, index, "add"),))
+            semaphores.post_add(op, thread, core, index, value)
 
     return run
 
@@ -81,7 +78,7 @@ def _wait_published(op: Operation) -> Step:
         told = thread.core.semaphores[index].value - count * PUBLISHED
         if told % count:
             raise wrong(op, thread, f"is told different addresses by {count} cores")
-        semaphores.assign(op, thread, thread.core, index, 0)
+        semaphores.assign(op, thread, thread.core, index, 0, thread.clock.release())
         return told // count * ADDRESS_UNIT
 
     def waits_for(thread: CoreThread, index: int, count: int) -> str:

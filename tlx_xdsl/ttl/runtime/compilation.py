@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import InputError
+from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
 
@@ -43,6 +44,8 @@ class Options:
     """When the matrix unit does element-wise operations: `auto`, `always` or `never`."""
     lines: bool = True
     """Whether the C++ has `#line` directives that name the lines of the Python source."""
+    strict: bool = False
+    """Whether it is an error what the compiler repairs otherwise, and says in a remark."""
     arch: str = "wormhole"
     """The chip: `wormhole` or `blackhole`."""
     grid: tuple[int, int] | None = None
@@ -70,13 +73,8 @@ class Options:
     @property
     def passes(self) -> Mapping[str, Any]:
         """The options of the pipeline."""
-        return {
-            "schedule": self.schedule,
-            "capacity": self.capacity,
-            "fpu": self.fpu,
-            "profile": self.profile,
-            "budget": self.chip.l1_bytes,
-        }
+        names = ("schedule", "capacity", "fpu", "profile", "strict")
+        return {**{name: getattr(self, name) for name in names}, "budget": self.chip.l1_bytes}
 
 
 @dataclass(frozen=True)
@@ -147,15 +145,27 @@ def compile_module(
         on_stage(FRONTEND, print_module(module))
     ready: ModuleOp | None = None
     facts: dict[str, Any] = {}
+    remarks: list[Diagnostic] = []
     for each in ttl_pipeline(**chosen.passes):
         if each.name == EMITC:
             verify_module(module)
             ready, facts = module.clone(), manifest(module)
             if chosen.capacity is not None:
                 facts["options"]["dst_capacity"] = chosen.capacity
-        each.apply(context, module)
+        with collected_diagnostics() as found:
+            each.apply(context, module)
+        for diagnostic in found:
+            report_again(diagnostic)
+        remarks += [each for each in found if each.severity == "remark"]
         if on_stage is not None:
             on_stage(each.name, print_module(module))
     assert ready is not None, "the pipeline ends in C++"
+    facts["remarks"] = [_as_json(each) for each in remarks]
     sources = print_cpp(module, lines=chosen.lines)
     return CompiledKernel(facts["kernel"], ready, sources, facts)
+
+
+def _as_json(remark: Diagnostic) -> dict[str, Any]:
+    place = remark.location
+    where = {} if place is None else {"file": place.filename, "line": place.line, "column": place.column}
+    return {**where, "message": remark.message, "notes": [str(each) for each in remark.notes]}

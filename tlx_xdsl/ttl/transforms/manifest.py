@@ -4,14 +4,17 @@
 
 - `kernel`: its name; `arch`: `wormhole` or `blackhole`; `grid`: [columns, rows] of cores;
 - `cbs`: circular buffers by their numbers: `index`, `name`, `address` (bytes in L1; None where none was given),
-  `bytes`, `page_bytes`, `pages`, `data_format` (of `tt::DataFormat`), `internal` (whether the compiler made it);
+  `bytes`, `page_bytes`, `pages`, `data_format` (of `tt::DataFormat`), `internal` (whether the compiler made it),
+  `unpack_to_dest` (whether its f32 only goes to registers, so that none of the bits need get lost on the way);
 - `tensors`: the kernel's, in order: `name`, `shape` (elements), `dtype`, `layout` (`kind`; of a sharded one `grid` and
   `tiles_per_shard`), `memory_space` (`dram` or `l1`), `page_bytes`;
 - `semaphores`: `index`, `initial`;
 - `threads`: functions in the order of their launches: `name`, `file` (of its C++), `kind` (`noc` or `compute`),
   `processor` and `noc` (see below; None for compute threads), `compile_time_args`, `common_runtime_args`;
 - `options`: `fp32_dest_acc_en` (set by the kernel, or because tiles have 32 bits), `dst_full_sync_en`, `dst_capacity`
-  (registers).
+  (registers);
+- `remarks`: what the compiler has put right (`ttl-report-repairs`): `file`, `line`, `column`, `message`, `notes`. The
+  compiler adds it; `manifest(module)` has none.
 
 Processors. The first thread that moves data has `RISCV_1` and `NOC_0`, as TT-Metalium's readers, the other `RISCV_0`
 and `NOC_1`, as its writers. The C++ of a thread is for its network: NOC_1 runs the other way and takes the corners of a
@@ -29,7 +32,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
@@ -38,7 +41,8 @@ from tlx_xdsl.transforms.rewriting import ops_of
 
 from ..analysis.dst_capacity import is_wide, registers_of
 from ..dialects.ttcore import MemorySpace
-from ..dialects.ttkernel.base import THREAD, ThreadAttr, ThreadKind, noc_of
+from ..dialects.ttkernel import CopyTileOp, GetCompileTimeArgValOp
+from ..dialects.ttkernel.base import THREAD, ComputeOp, ThreadAttr, ThreadKind, noc_of
 from ..dialects.ttl.base import block_shape
 from ..dialects.ttl.buffers import BindCBOp
 from ..dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp, TensorAccessorOp
@@ -66,7 +70,7 @@ def manifest(module: ModuleOp, kernel: str | None = None) -> dict[str, Any]:
         "kernel": _kernel_name(driver),
         "arch": driver.architecture.name,
         "grid": [driver.grid.x, driver.grid.y],
-        "cbs": [_buffer(op) for op in circular_buffers(driver)],
+        "cbs": [_buffer(op, launched) for op in circular_buffers(driver)],
         "tensors": [_tensor(driver, number) for number in range(len(driver.args))],
         "semaphores": [
             {"index": index if op.index is None else op.index.value.data, "initial": op.initial.value.data}
@@ -91,17 +95,26 @@ def _kernel_name(driver: KernelDriverOp) -> str:
     return driver.sym_name.data.removesuffix(DRIVER)
 
 
-def _buffer(op: BindCBOp) -> dict[str, Any]:
+def _goes_to_registers(index: int, functions: list[FuncOp]) -> bool:
+    compute = [each for each in functions if _kind(each) is ThreadKind.COMPUTE]
+    found = [op for each in compute for op in ops_of(each, GetCompileTimeArgValOp) if op.index.value.data == index]
+    users = [use.operation for op in found for use in op.result.uses if isinstance(use.operation, ComputeOp)]
+    return any(isinstance(op, CopyTileOp) for op in users) and all(op.KEEPS_F32 for op in users)
+
+
+def _buffer(op: BindCBOp, functions: list[FuncOp]) -> dict[str, Any]:
     type_ = op.result.type
+    index = op.cb_index.value.data
     return {
-        "index": op.cb_index.value.data,
-        "name": op.result.name_hint or f"cb{op.cb_index.value.data}",
+        "index": index,
+        "name": op.result.name_hint or f"cb{index}",
         "address": None if op.l1_address is None else op.l1_address.value.data,
         "bytes": type_.bytes,
         "page_bytes": type_.page_bytes,
         "pages": type_.num_pages,
         "data_format": _data_format(type_.data_type),
         "internal": op.internal is not None,
+        "unpack_to_dest": type_.data_type == f32 and _goes_to_registers(index, functions),
     }
 
 

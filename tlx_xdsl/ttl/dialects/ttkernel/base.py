@@ -220,6 +220,8 @@ class ComputeOp(TTKernelOp):
     """Base of the functions of compute threads."""
 
     KIND: ClassVar = ThreadKind.COMPUTE
+    KEEPS_F32: ClassVar = False
+    """Whether f32 of its buffers can be unpacked straight to registers: operands of the matrix unit have fewer bits."""
 
 
 class NocOp(TTKernelOp):

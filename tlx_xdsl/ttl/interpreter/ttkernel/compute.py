@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.ttl.elementwise import FUNCTIONS, Function
 from tlx_xdsl.ttl.tiles import TILE, from_faces, to_faces
 
 from . import tile_math
@@ -274,22 +275,25 @@ def transpose_tile(op: Operation) -> Local:
 # On registers --------------------------------------------------------------------------------------------------------
 
 
-def _sfpu_unary(function: tile_math.Unary) -> Builder:
+def _sfpu_unary(function: Function) -> Builder:
     def build(op: Operation) -> Local:
+        compute = tile_math.vector_function(function, op)
+
         def run(thread: CoreThread, dst: int) -> None:
             with np.errstate(all="ignore"):
-                _put(op, thread, dst, function(_get(op, thread, dst).value))
+                _put(op, thread, dst, compute(_get(op, thread, dst).value))
 
         return run
 
     return build
 
 
-def _sfpu_binary(function: Callable[[Array, Array], Array]) -> Builder:
+def _sfpu_several(function: Callable[..., Array]) -> Builder:
     def build(op: Operation) -> Local:
-        def run(thread: CoreThread, a: int, b: int, dst: int) -> None:
+        def run(thread: CoreThread, *registers: int) -> None:
+            *sources, dst = registers
             with np.errstate(all="ignore"):
-                _put(op, thread, dst, function(_get(op, thread, a).value, _get(op, thread, b).value))
+                _put(op, thread, dst, function(*(_get(op, thread, each).value for each in sources)))
 
         return run
 
@@ -328,7 +332,7 @@ def _prepare(op: Operation) -> Local:
 
 _PREPARATIONS = (
     "copy_tile_init", "copy_dest_values_init", "binary_op_init_common", "init_sfpu", "mm_init", "unary_bcast_init",
-    "transpose_wh_init", "fill_tile_init", *(f"{name}_tile_init" for name in tile_math.UNARY),
+    "transpose_wh_init", "fill_tile_init", "where_tile_init", *(function.preparation for function in FUNCTIONS),
     *(f"{name}_tiles_init" for name in ("add", "sub", "mul")),
     *(f"{name}_binary_tile_init" for name in tile_math.BINARY),
 )  # fmt: skip
@@ -350,7 +354,8 @@ BUILDERS: dict[str, Builder] = {
     "ttkernel.fill_tile": fill_tile,
     "ttkernel.copy_dest_values": copy_register,
     **{f"ttkernel.{name}_tiles": _fpu(tile_math.BINARY[name]) for name in ("add", "sub", "mul")},
-    **{f"ttkernel.{name}_binary_tile": _sfpu_binary(function) for name, function in tile_math.BINARY.items()},
-    **{f"ttkernel.{name}_tile": _sfpu_unary(function) for name, function in tile_math.UNARY.items()},
+    **{f"ttkernel.{name}_binary_tile": _sfpu_several(function) for name, function in tile_math.BINARY.items()},
+    "ttkernel.where_tile": _sfpu_several(tile_math.where),
+    **{f"ttkernel.{function.callee}": _sfpu_unary(function) for function in FUNCTIONS},
     **{f"ttkernel.{name}": _prepare for name in _PREPARATIONS},
 }

@@ -15,6 +15,7 @@ from tlx_xdsl.text.diagnostics import Diagnostic, source_location
 from tlx_xdsl.ttl.dialects.ttcore import ARCHITECTURES, L1_BYTES, TileType
 from tlx_xdsl.ttl.tiles import PageLayout
 
+from .races import START, Clock, Moment, PageAccesses, Trail
 from .threads import Thread, Update
 from .tile_math import dtype_of
 from .translate import Local, Touch
@@ -69,6 +70,8 @@ class CircularBuffer:
     """Pages, counted from the start, that were read, each with what has read it last."""
     packed: int = 0
     """Tiles packed into the reservation in their order."""
+    pushes: Trail = field(default_factory=Trail)
+    pops: Trail = field(default_factory=Trail)
 
     def __post_init__(self) -> None:
         element = self.element
@@ -113,6 +116,23 @@ class Semaphore:
     changes: int = 0
     waited: dict[Thread, tuple[int, int]] = field(default_factory=dict[Thread, tuple[int, int]])
     """The value that a thread waited for last, and the changes up to then."""
+    history: list[tuple[int, Moment]] = field(default_factory=list[tuple[int, Moment]])
+    """The values since it was set, each with the moment that has made it."""
+
+    def __post_init__(self) -> None:
+        self.history.append((self.value, START))
+
+    def set(self, value: int, moment: Moment) -> None:
+        """Forget all values before."""
+        self.value = value
+        self.changes += 1
+        self.history = [(value, moment)]
+
+    def add(self, value: int, moment: Moment) -> None:
+        """Add to the value."""
+        self.value += value
+        self.changes += 1
+        self.history.append((self.value, moment))
 
     @property
     def address(self) -> int:
@@ -205,14 +225,14 @@ class Tensor:
     layout: PageLayout
     pages: Array
     """[page, byte]"""
-    reads: dict[int, list[Operation]] = field(default_factory=dict[int, list[Operation]])
-    """Who has read a page of the input."""
-    writes: dict[int, list[tuple[Thread, Operation]]] = field(default_factory=dict[int, list[tuple[Thread, Operation]]])
-    """Who has written a page since it was read."""
+    reads: dict[int, list[tuple[Thread, Operation]]] = field(default_factory=dict[int, list[tuple[Thread, Operation]]])
+    """Who has read a page."""
+    accesses: dict[int, PageAccesses] = field(default_factory=dict[int, PageAccesses])
+    """Those of each page that later ones are compared with."""
     written: set[int] = field(default_factory=set[int])
     """Pages that were written."""
     overwritten: dict[int, tuple[Operation, Operation]] = field(default_factory=dict[int, tuple[Operation, Operation]])
-    """Pages that were written twice without a read in between."""
+    """Pages that a thread has written twice without a read in between."""
 
     @property
     def base(self) -> int:
@@ -255,6 +275,9 @@ class CoreThread(Thread):
     registers: Any = None
     """The destination registers of a compute thread."""
     end: Operation | None = None
+
+    def __post_init__(self) -> None:
+        self.clock = Clock(self.agent)
 
     def ended(self) -> None:
         """Nothing may be under way, and nothing held."""
@@ -338,20 +361,3 @@ def wrong(op: Operation, thread: Thread, message: str, notes: Sequence[str] = ()
 def page_count(count: int, which: str = "") -> str:
     """`1 page`, `4 free pages`."""
     return f"{count} {which + ' ' if which else ''}page{'' if count == 1 else 's'}"
-
-
-def note_write(op: Operation, thread: CoreThread, tensor: Tensor, page: int) -> None:
-    """Note that a write to a page has landed.
-
-    Raises Fault where another thread has written it: which one is the last to write is not known.
-    """
-    earlier = tensor.writes.setdefault(page, [])
-    if earlier:
-        tensor.overwritten[page] = (earlier[-1][1], op)
-        if earlier[-1][0] is not thread and thread.machine.checks:
-            raise wrong(
-                op, thread, f"writes page {page} of tensor '{tensor.name}', which another thread has written, too",
-                [f"{location_of(earlier[-1][1])}: {earlier[-1][0].label} has written it here"],
-            )  # fmt: skip
-    earlier.append((thread, op))
-    tensor.written.add(page)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import singledispatch
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, IntegerType, StringAttr, f32, i32
-from xdsl.dialects.emitc import EmitC_PointerType
+from xdsl.dialects.emitc import EmitC_OpaqueAttr, EmitC_PointerType
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at
@@ -77,7 +77,8 @@ def _accessor_args(op: ttkernel.TensorAccessorArgsOp, to: Conversion) -> None:
     first = str(cta)
     if to.profile.has_startup and to.buffer_count:
         # A tensor has as many words as its layout takes: the headers count them.
-        first = f"get_tensor_accessor_args_cta_offset<{cta - to.buffer_count}, {to.buffer_count}>()"
+        offset = f"<{cta - to.buffer_count}, {to.buffer_count}>()"
+        first = f"tensor_accessor::detail::get_tensor_accessor_args_cta_offset{offset}"
     value = to.result("TensorAccessorArgs", [], opaque("constexpr auto"), template=[first, str(op.crta.value.data)])
     value.name_hint = op.result.name_hint or _with(to.tensor_name(op), "args")
     to.set(op.result, value)
@@ -346,8 +347,7 @@ def _fill(op: ttkernel.FillTileOp, to: Conversion) -> None:
 def _copy_dst(op: ttkernel.CopyDestValuesOp, to: Conversion) -> None:
     source, target = _operands(op, to)
     if to.profile.has_startup:
-        kind = "Float32" if to.has_wide_buffers else "Float16_b"
-        to.call("copy_dest_values", [source, target], template=[f"DataFormat::{kind}"])
+        to.call("copy_dest_values", [source, target], template=[f"DataFormat::{_register_format(to)}"])
     else:
         to.call("copy_dest_values", [target, source])
 
@@ -360,8 +360,28 @@ def _pack(op: ttkernel.PackTileOp, to: Conversion) -> None:
     to.call("pack_tile", _operands(op, to), template=["true"])
 
 
-@convert_call.register(ttkernel.GeluTileInitOp)
-@convert_call.register(ttkernel.GeluTileOp)
-def _gelu(op: ttkernel.GeluTileInitOp | ttkernel.GeluTileOp, to: Conversion) -> None:
-    # The fast approximation is what Metalium takes where nothing is said.
-    to.call(_callee(op, to), _operands(op, to), template=["false"])
+@convert_call.register
+def _vector_init(op: ttkernel.VectorInitOp, to: Conversion) -> None:
+    to.call(_callee(op, to), template=op.FUNCTION.template)
+
+
+@convert_call.register
+def _vector(op: ttkernel.VectorOp, to: Conversion) -> None:
+    numbers = () if op.parameters is None else tuple(float(each.value.data) for each in op.parameters)
+    bits = [_number(each, op.FUNCTION.integers) for each in op.FUNCTION.arguments(numbers)]
+    arguments = [IntegerAttr.from_index_int_value(0), *bits] if bits else None
+    to.call(_callee(op, to), _operands(op, to), template=op.FUNCTION.template, arguments=arguments)
+
+
+def _number(number: int, is_integer: bool) -> EmitC_OpaqueAttr:
+    """An argument: an integer, or the bits of an f32."""
+    return EmitC_OpaqueAttr(StringAttr(f"{number}" if is_integer else f"0x{number:08x}u"))
+
+
+@convert_call.register
+def _where(op: ttkernel.WhereTileOp, to: Conversion) -> None:
+    to.call("where_tile", _operands(op, to), template=[f"DataFormat::{_register_format(to)}"])
+
+
+def _register_format(to: Conversion) -> str:
+    return "Float32" if to.has_wide_buffers else "Float16_b"
