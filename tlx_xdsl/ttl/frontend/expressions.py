@@ -10,6 +10,7 @@ from xdsl.dialects import arith
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 
 from .. import language as language
+from ..language import buffers
 from .affine import Affine
 from .calls import arguments_of, call_builtin, call_method, methods_of
 from .functions import call_function, call_python
@@ -77,6 +78,8 @@ def _member(visitor: Visitor, node: ast.Attribute, owner: Namespace) -> Value:
     known = () if module is None else module.__all__
     if module is language:
         known = (*known, *language.math.__all__)
+    if found is None and owner.name == "ttl" and node.attr in buffers.REFUSED:
+        raise visitor.error(node, f"'ttl.{node.attr}' is not supported: {buffers.REFUSED[node.attr]}")
     if found is None or node.attr not in known:
         raise visitor.error(node, f"'{owner.name}' has no '{node.attr}'" + did_you_mean(node.attr, known))
     return visitor.wrap(found)
@@ -103,7 +106,8 @@ def _attributes_of(value: Value) -> dict[str, Value]:
             return {"shape": _numbers(value.shape)}
         case Pipe(src=src, first=first, last=last):
             single = _numbers(first) if first == last else Items([_numbers(first), _numbers(last)])
-            return {"src": _numbers(src), "dst": single}
+            count = (last[0] - first[0] + 1) * (last[1] - first[1] + 1)
+            return {"src": _numbers(src), "dst": single, "destination_count": Static(count)}
         case _:
             return {}
 
