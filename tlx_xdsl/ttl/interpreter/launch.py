@@ -18,7 +18,7 @@ from tlx_xdsl.numerics.arrays import Array
 from ..dialects.ttl.buffers import CopyOp
 from ..dialects.ttl.kernel import KernelDriverOp, KernelOp, LaunchThreadOp
 from ..dialects.ttl.pipes import CreatePipeOp
-from . import blocks, compute, copies, memory_form, pipes as pipe_ops, semaphores
+from . import blocks, compute, copies, memory_form, pipes as pipe_ops, printing, semaphores
 from .pipes import Pipes
 from .ttkernel.endings import check_end, check_thread_end
 from .ttkernel.exploration import Exploration, explore as explore_runs
@@ -231,6 +231,7 @@ _BUILDERS: dict[str, Builder] = {
     **compute.BUILDERS,
     **memory_form.BUILDERS,
     **semaphores.BUILDERS,
+    **printing.BUILDERS,
 }
 DIALECTS = Dialects(
     _BUILDERS,

@@ -21,17 +21,8 @@ __all__ = [
     "copy",
     "make_circular_buffer_like",
     "make_dataflow_buffer_like",
+    "make_dfb",
 ]
-
-_OTHER_DEVICES = "kernels are for one device: transfers to others go over Ethernet, which no machine here has"
-_ARRIVALS = "a thread takes blocks in the order of the program: what arrives first is not known when it is checked"
-REFUSED = {
-    "DeviceDomain": _OTHER_DEVICES,
-    "TransferGraph": _OTHER_DEVICES,
-    "ReceiveRequest": _ARRIVALS,
-    "wait_any": _ARRIVALS,
-}
-"""Names of tt-lang that have no meaning here, and why."""
 
 
 class Block:
@@ -113,6 +104,11 @@ def make_circular_buffer_like(like: Any, shape: Any = (1, 1), buffer_factor: Any
 @builtin()
 def make_dataflow_buffer_like(like: Any, shape: Any = (1, 1), block_count: Any = 2) -> Any:
     """The later spelling of `make_circular_buffer_like`; `block_count` is its `buffer_factor`."""
+
+
+@builtin()
+def make_dfb(dtype: Any, shape: Any, block_count: Any = 2, tile: Any = (32, 32)) -> Any:
+    """A circular buffer for blocks of `shape` tiles of `dtype`, such as `"bf16"`."""
 
 
 class Transfer:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..cpp.profiles import PRINTING
 from ..dialects.ttcore import ARCHITECTURES
 from ..elementwise import FUNCTIONS
 
@@ -54,9 +55,15 @@ _COMPUTE = (
 
 HEADERS = {
     "cstdint",
-    "api/dataflow/dataflow_api.h",
-    "api/tensor/tensor_accessor.h",
+    *PRINTING.values(),
     "api/core_local_mem.h",
+    "api/dataflow/circular_buffer.h",
+    "api/dataflow/dataflow_api.h",
+    "api/dataflow/endpoints.h",
+    "api/dataflow/noc.h",
+    "api/dataflow/noc_semaphore.h",
+    "api/tensor/noc_traits.h",
+    "api/tensor/tensor_accessor.h",
     "experimental/core_local_mem.h",
     "dataflow_api.h",
     *(f"{folder}/{name}" for folder in ("api/compute", "compute_kernel_api") for name in _COMPUTE),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -25,6 +26,7 @@ from tlx_xdsl.tools.launch_line.launches import Hint, argument_value
 from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
 from tlx_xdsl.tools.output import say, write_file
+from tlx_xdsl.tools.timelines import TEXT, form_of, write_timelines
 
 from ..cost import Profile
 from ..cpp import MAIN_PROFILE
@@ -96,6 +98,7 @@ def _options(args: argparse.Namespace) -> Options:
         args.capacity,
         args.fpu,
         not args.no_lines,
+        block_calls=not args.no_block_calls,
         strict=args.strict,
         arch=args.arch,
         grid=None if args.grid is None else _grid(args.grid),
@@ -146,13 +149,14 @@ def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]
 
 
 def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    if args.timeline is not None:
+        form_of(args.timeline)
     values = list(arguments.values())
     prepared = Prepared(kernel, values, args.machine, _options(args))
-
     timed: list[Profile] = []
 
     def run() -> tuple[str, str]:
-        if _is_timed(args):
+        if args.profile == COUNTS or args.timeline is not None:
             timed.append(prepared.profile(values, schedule=args.schedule, seed=args.seed))
             report = timed[0].report
         else:
@@ -211,14 +215,9 @@ def _outcome(
         check_array(name, arrays[name], wanted, args.tolerance)
 
 
-def _is_timed(args: argparse.Namespace) -> bool:
-    return args.profile == COUNTS or args.timeline is not None
-
-
 def _show(args: argparse.Namespace, timed: Profile) -> None:
     """Print or write what `--profile` and `--timeline` ask for."""
     from tlx_xdsl.timing.show.text import to_text
-    from tlx_xdsl.tools.commands.run_timeline import TEXT, form_of, write_timelines
 
     if args.profile == COUNTS:
         print(timed.text())
@@ -299,18 +298,22 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, Any]], None]
 # Finding a TTL kernel in a Python file.
 
 
+_TTNN = re.compile(r"^\s*(import|from)\s+ttnn\b", re.MULTILINE)
+
+
 def load_ttl_kernel(spec: str) -> Kernel:
     """The TTL kernel that `FILE.py:KERNEL` names; the name may be left out where a file has one kernel only.
 
-    A file may `import ttl` and `ttnn`, as kernels for tt-lang do: they are ours while it is read, if they are not
-    installed.
+    A file may `import ttl`, `ttnn` and `torch`, as kernels for tt-lang do, open a device and run its kernel: where ttnn
+    is not installed, `runtime.stand_in` says what that does while the file is read.
 
     Raises CompilationError when the file can't be run or holds no such kernel.
     """
     path, _, name = spec.partition(":")
     if not path.endswith(".py") or (name and not name.isidentifier()):
         raise CompilationError(f"expected FILE.py:KERNEL, found '{spec}'")
-    with ttl_importable():
+    text = Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""
+    with ttl_importable(with_torch=_TTNN.search(text) is not None):
         module = run_file(path)
     kernels = {each: value for each, value in vars(module).items() if isinstance(value, Kernel)}
     if not name and len(kernels) == 1:

@@ -13,7 +13,7 @@ MISTAKES = [mistake for twin in TWINS for mistake in twin.mistakes]
 SAMPLE = (
     "short producer", "left out a push", "pushed before the copy is done", "rows left out", "no broadcast",
     "always the same row written", "shifted in place", "all of one buffer first", "no semaphore between two writes",
-    "a race whose value nobody uses", "waits for one of two", "nobody receives",
+    "a race whose value is not used", "waits for one of two", "no receiver",
 )  # fmt: skip
 """Kinds that are tried each time."""
 SMALL = (one.ADD, several.IN_TURNS, several.RELAY)

@@ -279,9 +279,9 @@ add("written after it is pushed", "before", "this block is used after it was pus
     "            x.push()\n            y = b_cb.reserve()\n",
     "            x.push()\n            y = b_cb.reserve()\n            ttl.copy(a[i : i + 1, 0:2], x).wait()  # late\n",
     at="# late")
-add("nobody takes it", "before", "the blocks of 'b_cb' are never popped: no thread waits for them",
+add("no consumer", "before", "the blocks of 'b_cb' are never popped: no thread waits for them",
     "            q = b_cb.wait()\n", "", "o.store(p + q)", "o.store(p)", "            q.pop()\n", "", at="y = b_cb.reserve()")
-add("nobody fills it", "before", "consumer waits indefinitely: no thread pushes to 'b_cb'",
+add("no producer", "before", "consumer waits indefinitely: no thread pushes to 'b_cb'",
     "            y = b_cb.reserve()\n            ttl.copy(b[i : i + 1, 0:2], y).wait()\n            y.push()\n", "",
     at="q = b_cb.wait()")
 add("pushed, but not written", "before", "'b_cb' is pushed, but nothing was copied to it",

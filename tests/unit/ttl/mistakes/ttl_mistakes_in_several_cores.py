@@ -281,7 +281,7 @@ add("a row that is read by all and written by one", "run", "reads page 0 of tens
     "ttl.copy(o, out[y * each + j, x]).wait()",
     "ttl.copy(o, out[y * each + j, x]).wait()\n                if y == 0 and j == 1:\n                    ttl.copy(o, b[0, x]).wait()", at="ttl.copy(b[0, x], q)")
 
-add("a race whose value nobody uses", "run", "and nothing orders them",
+add("a race whose value is not used", "run", "and nothing orders them",
     "    x, y = ttl.core(dims=2)\n", "    x, y = ttl.core(dims=2)\n    spare = ttl.make_circular_buffer_like(a, shape=(1, 1))\n",
     "            with a_cb.reserve() as p, b_cb", "            with spare.reserve() as s:\n                ttl.copy(out[2 * (1 - y) + i, x], s).wait()\n            with a_cb.reserve() as p, b_cb",
     "            with a_cb.wait() as p, b_cb", "            with spare.wait() as s:\n                pass\n            with a_cb.wait() as p, b_cb", at="ttl.copy(out[2")
@@ -324,8 +324,8 @@ add("adds for two", "run", "reads page 1 of tensor 'middle' (tile row 0, column 
 # --- pipes ------------------------------------------------------------------------------------------------------------
 
 add = MULTICAST.mistake
-add("nobody receives", "before", "nothing receives what is sent through the pipe", "                net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())\n", "", at="net.if_src(")
-add("nobody sends", "before", "nothing is sent, but a block is received through the pipe", "                net.if_src(lambda pipe: ttl.copy(block, pipe).wait())\n", "", at="net.if_dst(")
+add("no receiver", "before", "nothing receives what is sent through the pipe", "                net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())\n", "", at="net.if_src(")
+add("no sender", "before", "nothing is sent, but a block is received through the pipe", "                net.if_src(lambda pipe: ttl.copy(block, pipe).wait())\n", "", at="net.if_dst(")
 add("a pipe out of the grid", "before", "'dst_range' of a pipe is outside of the grid: x is from 0 to 2, found 1 to 3", "slice(1, 3)", "slice(1, 4)")
 add("a receiver that is left out", "run", "which was not written", "slice(1, 3)", "slice(1, 2)", at="with w_cb.reserve() as block")
 add("sends what it has not read", "before", "reading a block needs one that was waited for", "                if core == 0:\n                    ttl.copy(w[0, c], block).wait()\n", "", at="net.if_src(")

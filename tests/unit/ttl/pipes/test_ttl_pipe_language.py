@@ -141,8 +141,8 @@ def devices(a: Any, block: Any) -> None:
         (late, "add: the group was waited for: make another one"),
         (twice, "wait_all: the group was waited for already"),
         (no_transfer, "add: a group is of transfers that were begun, found a block"),
-        (any_of, "'ttl.wait_any' is not supported: a thread takes blocks in the order of the program"),
-        (devices, "'ttl.DeviceDomain' is not supported: kernels are for one device"),
+        (any_of, "'ttl' has no 'wait_any': wait for the transfers in the order of the text"),
+        (devices, "'ttl' has no 'DeviceDomain': "),
     ],
 )
 def test_refused(body: Any, message: str) -> None:

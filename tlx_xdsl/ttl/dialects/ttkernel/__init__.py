@@ -13,5 +13,6 @@ from .compute import *
 from .elementwise import *
 from .elementwise import VECTOR_CALLS, VECTOR_INITS
 from .noc import *
+from .printing import *
 
 TTKERNEL = dialect_of("ttkernel", {**globals(), **VECTOR_INITS, **VECTOR_CALLS})

@@ -19,7 +19,10 @@ struct TensorAccessor;
 template <size_t compile_time, size_t common_runtime>
 struct TensorAccessor<TensorAccessorArgs<compile_time, common_runtime>> : machine::Accessor {
   TensorAccessor(const TensorAccessorArgs<compile_time, common_runtime> &, size_t base, uint32_t page_bytes, METALIUM_SITE)
-      : machine::Accessor(machine::tensor_accessor({file, line, "TensorAccessor"}, compile_time, base, page_bytes)) {}
+      : machine::Accessor(machine::tensor_accessor({file, line, "TensorAccessor"}, compile_time, base, page_bytes)),
+        bytes(page_bytes) {}
+  uint32_t bytes;
+  uint32_t get_aligned_page_size() const { return bytes; }
 };
 template <size_t compile_time, size_t common_runtime>
 TensorAccessor(const TensorAccessorArgs<compile_time, common_runtime> &, size_t, uint32_t)

@@ -5,6 +5,7 @@ An operation without a function here is a call of the function of its name with 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, IntegerType, StringAttr, f32, i32
@@ -224,8 +225,8 @@ def reconfigure(
 def _init_sfpu(op: ttkernel.InitSFPUOp, to: Conversion) -> None:
     end_broadcast(to)
     if to.profile.has_startup:
+        # The tiles that come from it have an init of their own.
         reconfigure(to, op.icb, out=op.ocb)
-        to.call("copy_init", [to.value(op.icb)])
     else:
         to.call("init_sfpu", _operands(op, to))
 
@@ -264,6 +265,17 @@ def _matmul_init(op: ttkernel.MMInitOp, to: Conversion) -> None:
         to.call("matmul_init", [to.value(op.in0), to.value(op.in1)])
     else:
         to.call("mm_init", _operands(op, to))
+
+
+@convert_call.register
+def _matmul_block_init(op: ttkernel.MMBlockInitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    operands = _operands(op, to)
+    if to.profile.has_startup:
+        reconfigure(to, op.in0, op.in1, op.out, swapped=True)
+        to.call("matmul_block_init", [*operands[:2], *operands[3:]])
+    else:
+        to.call("mm_block_init", operands)
 
 
 @convert_call.register
@@ -361,6 +373,13 @@ def _pack(op: ttkernel.PackTileOp, to: Conversion) -> None:
 
 
 @convert_call.register
+def _pack_block(op: ttkernel.PackTileBlockOp, to: Conversion) -> None:
+    if to.packs_formats:
+        reconfigure(to, None, out=op.cb)
+    to.call(_callee(op, to), _operands(op, to))
+
+
+@convert_call.register
 def _vector_init(op: ttkernel.VectorInitOp, to: Conversion) -> None:
     to.call(_callee(op, to), template=op.FUNCTION.template)
 
@@ -385,3 +404,43 @@ def _where(op: ttkernel.WhereTileOp, to: Conversion) -> None:
 
 def _register_format(to: Conversion) -> str:
     return "Float32" if to.has_wide_buffers else "Float16_b"
+
+
+# --- text for the host
+
+
+def _dprint(to: Conversion, thread: StringAttr | None, otherwise: str, text: str, values: Sequence[SSAValue]) -> None:
+    """Write a text; the processors of a compute thread run the same code, of which one writes."""
+    processor = (thread.data if thread is not None else otherwise).upper()
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    arguments = [EmitC_OpaqueAttr(StringAttr(f'"{escaped}\\n"'))]
+    arguments += [IntegerAttr.from_index_int_value(at) for at in range(len(values))]
+    to.call(f"DPRINT_{processor}" if to.is_compute else "DPRINT", values, arguments=arguments)
+
+
+@convert_call.register
+def _print(op: ttkernel.DPrintOp, to: Conversion) -> None:
+    _dprint(to, op.thread, "math", op.format.data, [to.value(each) for each in op.values])
+
+
+@convert_call.register
+def _print_buffer(op: ttkernel.DPrintBufferOp, to: Conversion) -> None:
+    buffer = to.value(op.cb)
+    type_ = op.cb.type
+    assert isinstance(type_, ttkernel.CBType)
+    text = f"{buffer.name_hint or 'circular buffer'}: {type_.num_pages} pages"
+    # Its pointers are valid in a step of the protocol only.
+    _dprint(to, op.thread, "pack", f"{text}, number {{}}", [buffer])
+
+
+@convert_call.register
+def _print_tiles(op: ttkernel.DPrintTilesOp, to: Conversion) -> None:
+    is_written = op.written is not None
+    for tile in range(op.tiles.value.data):
+        place = ["SliceRange::hw0_32_8()"]
+        if not to.is_compute:
+            place += ["TSLICE_OUTPUT_CB", "TSLICE_WR_PTR"] if is_written else ["TSLICE_INPUT_CB", "TSLICE_RD_PTR"]
+        texts = [EmitC_OpaqueAttr(StringAttr(each)) for each in (str(tile), *place)]
+        arguments = [IntegerAttr.from_index_int_value(0), *texts]
+        sample = to.result("TSLICE", [to.value(op.cb)], opaque("const auto"), arguments=arguments)
+        _dprint(to, op.thread, "pack" if is_written else "unpack", "{}", [sample])

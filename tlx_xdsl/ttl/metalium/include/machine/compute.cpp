@@ -173,8 +173,8 @@ void transpose(Site site, const char *name, uint32_t cb, uint32_t tile, uint32_t
   current->compute.defined[index] = true;
 }
 
-void matmul(Site site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t index) {
-  check_unit(site, "matmul_tiles");
+void matmul(Site site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t index, int block) {
+  check_unit(site, block ? "matmul_block" : "matmul_tiles", block);
   float *to = dst(site, index, adds), x[ELEMENTS], y[ELEMENTS];
   fetch(site, a, i, x);
   fetch(site, b, j, y);
@@ -326,6 +326,33 @@ void copy_dst(Site site, uint32_t source, uint32_t target) {
   check_vector_unit(site, "copy_dest_values");
   memcpy(dst(site, target, writes), dst(site, source, reads), sizeof current->compute.dst[0]);
   current->compute.defined[target] = true;
+}
+
+// Text: each line begins with the core and the thread. The results of a run are on the standard output.
+void print(const std::string &lines) {
+  size_t begin = 0;
+  while (begin < lines.size()) {
+    size_t end = std::min(lines.find('\n', begin), lines.size());
+    fprintf(stderr, "DPRINT\t(%u,%u) %s: %s\n", current->core->x, current->core->y, current->name.c_str(),
+            lines.substr(begin, end - begin).c_str());
+    begin = end + 1;
+  }
+}
+
+std::string tile_text(Site site, uint32_t cb, uint32_t tile, bool written) {
+  Buffer &b = buffer(site, cb);
+  written = written || (b.producer == current && tile < b.reserved && !(b.consumer == current && tile < b.waited));
+  uint32_t address = b.begin() + tile * b.page_bytes;
+  if (written) require_written(site, *current->core, address, b.page_bytes, "the tile that is printed");
+  const uint8_t *bytes = written ? &current->core->l1[address] : tile_to_read(site, cb, tile);
+  float values[ELEMENTS];
+  decode(site, b.format, bytes, values);
+  std::string lines;
+  for (uint32_t row = 0; row < TILE; row += 8) {
+    for (uint32_t column = 0; column < TILE; column += 8) lines += text("%s%g", column ? " " : "", values[row * TILE + column]);
+    lines += "\n";
+  }
+  return lines;
 }
 
 void pack_accumulate(Site site, uint32_t enabled) {
