@@ -27,7 +27,7 @@ from tlx_xdsl.text.diagnostics import Diagnostic, diagnostic_at, error_at, repor
 from tlx_xdsl.transforms.rewriting import ops_of
 
 from ..analysis.protocol import check_protocol, name_of, place_of
-from ..dialects.ttl import AcquireOp, CopyOp, DMABarrierOp, KernelOp, ReleaseOp, SemaphoreOp, ThreadReturnOp
+from ..dialects.ttl import AcquireOp, CopyOp, DMABarrierOp, KernelOp, PipeType, ReleaseOp, SemaphoreOp, ThreadReturnOp
 from .block_releases import complete_releases
 from .infer_pipe_semaphores import InferPipeSemaphoresPass
 from .insert_synchronization import InsertSynchronizationPass
@@ -107,8 +107,16 @@ def _missing(module: ModuleOp) -> Iterator[_Repair]:
         # A barrier for another transfer may do for those whose handle has no use.
         threads = [thread for thread in kernel.threads if not ops_of(thread, DMABarrierOp)]
         forgotten = [copy for each in threads for copy in ops_of(each, CopyOp) if not any(copy.results[0].uses)]
+        # A pipe's own protocol waits for those of a group, one after the other.
+        grouped = {
+            copy
+            for thread in kernel.threads
+            if thread not in threads
+            for copy in ops_of(thread, CopyOp)
+            if isinstance(copy.far.type, PipeType)
+        }
         needed = insert_waits(kernel)
-        for copy in dict.fromkeys((*forgotten, *needed)):
+        for copy in dict.fromkeys((*forgotten, *(each for each in needed if each not in grouped))):
             before = needed.get(copy)
             yield _unawaited(copy, before, is_added=before in added)
 
