@@ -74,8 +74,9 @@ def _placed(name: str, tensor: Any) -> tuple[Layout, str]:
     is_tiled = "TILE" in str(tensor.layout)
     if "INTERLEAVED" in str(memory.memory_layout):
         return tiled if is_tiled else interleaved, space
-    if not is_tiled or memory.shard_spec is None:
+    shape = memory.nd_shard_spec.shard_shape if memory.shard_spec is None else memory.shard_spec.shape
+    if not is_tiled or len(shape) != len(tensor.shape):
         raise InputError(f"'{name}' has shards that are not of tiles: expected a sharded tensor with ttnn.TILE_LAYOUT")
-    shard = [-(-int(size) // TILE) for size in memory.shard_spec.shape]
+    shard = [-(-int(size) // TILE) for size in shape]
     tiles = [-(-int(size) // TILE) for size in tensor.shape]
     return sharded([-(-n // size) for n, size in zip(tiles, shard, strict=True)], shard), space

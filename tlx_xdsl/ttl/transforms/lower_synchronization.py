@@ -107,8 +107,10 @@ def _lower_step(thread: ThreadFunction, op: CBOp) -> None:
 def _lower_print(thread: ThreadFunction, op: PrintOp) -> None:
     """Replace a text: one for what is before a circular buffer or a block, and one for that."""
     emit = thread.emitter(op)
-    *others, last = [*op.values] or [None]
-    integers, text = ([*op.values], op.format.data) if last is None or _is_integer(last) else (others, "")
+    last = op.values[-1] if op.values else None
+    integers, text = [*op.values], op.format.data
+    if last is not None and not _is_integer(last):
+        integers, text = integers[:-1], ""
     if last is not None and not text:
         text = op.format.data.rsplit("{}", 1)[0].rstrip()
     how = {} if op.thread is None else {"thread": op.thread}

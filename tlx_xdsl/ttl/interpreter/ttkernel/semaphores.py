@@ -185,11 +185,13 @@ def _set_others(op: Operation, *, multicast: bool, loopback: bool) -> Step:
 
 
 def post_set(
-    op: Operation, thread: CoreThread, core: Core, index: int, target: int, value: int, *, is_multicast: bool = False
-) -> None:
-    """Begin to set the word `target` of a core to the value of the own word `index`."""
+    op: Operation, thread: CoreThread, core: Core, index: int | None, target: int, value: int,
+    *, is_multicast: bool = False,
+) -> None:  # fmt: skip
+    """Begin to set the word `target` of a core to the value of the own word `index`; None if that may change now."""
     arrive = partial(_arrive_set, op, thread, core, target, value, thread.clock.release())
-    touches = (("semaphore", core, target, "write"), ("semaphore", thread.core, index, "copied"))
+    copied = () if index is None else (("semaphore", thread.core, index, "copied"),)
+    touches = (("semaphore", core, target, "write"), *copied)
     _post(op, thread, core, arrive, touches, is_multicast=is_multicast)
 
 
@@ -212,10 +214,23 @@ def _writes_own(thread: CoreThread, index: int, value: int) -> tuple[Touch, ...]
     return (("semaphore", thread.core, index, "write"),)
 
 
+def _value(op: Operation) -> Step:
+    """The own word's value."""
+
+    def run(thread: CoreThread, index: int) -> int:
+        return thread.core.semaphores[index].value
+
+    def touches(thread: CoreThread, index: int) -> tuple[Touch, ...]:
+        return (("semaphore", thread.core, index, "read"),)
+
+    return Step(op, run, touches=touches)
+
+
 BUILDERS: dict[str, Builder] = {
     "ttkernel.get_semaphore": get_semaphore,
     "ttkernel.cast_to_l1_ptr": _pointer,
     "ttkernel.semaphore_address": _address,
+    "ttkernel.semaphore_value": _value,
     "ttkernel.noc_semaphore_set": set_own,
     "ttkernel.noc_semaphore_wait": wait,
     "ttkernel.noc_semaphore_wait_min": wait_min,

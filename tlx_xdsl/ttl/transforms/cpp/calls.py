@@ -186,6 +186,12 @@ def _l1_pointer(op: ttkernel.CastToL1PtrOp, to: Conversion) -> None:
     to.set(op.result, value)
 
 
+@convert_call.register
+def _semaphore_value(op: ttkernel.SemaphoreValueOp, to: Conversion) -> None:
+    value = to.result(f"*{to.profile.local_memory}", [to.value(op.pointer)], ADDRESS, template=["volatile uint32_t"])
+    to.set(op.result, value)
+
+
 # --- the compute engine
 
 
@@ -219,8 +225,8 @@ def reconfigure(
 def _init_sfpu(op: ttkernel.InitSFPUOp, to: Conversion) -> None:
     end_broadcast(to)
     if to.profile.has_startup:
+        # The tiles that come from it have an init of their own.
         reconfigure(to, op.icb, out=op.ocb)
-        to.call("copy_init", [to.value(op.icb)])
     else:
         to.call("init_sfpu", _operands(op, to))
 
@@ -259,6 +265,17 @@ def _matmul_init(op: ttkernel.MMInitOp, to: Conversion) -> None:
         to.call("matmul_init", [to.value(op.in0), to.value(op.in1)])
     else:
         to.call("mm_init", _operands(op, to))
+
+
+@convert_call.register
+def _matmul_block_init(op: ttkernel.MMBlockInitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    operands = _operands(op, to)
+    if to.profile.has_startup:
+        reconfigure(to, op.in0, op.in1, op.out, swapped=True)
+        to.call("matmul_block_init", [*operands[:2], *operands[3:]])
+    else:
+        to.call("mm_block_init", operands)
 
 
 @convert_call.register
@@ -353,6 +370,13 @@ def _pack(op: ttkernel.PackTileOp, to: Conversion) -> None:
         reconfigure(to, None, out=op.cb)
     # Without the argument the packer goes on to the next tile, whatever the index.
     to.call("pack_tile", _operands(op, to), template=["true"])
+
+
+@convert_call.register
+def _pack_block(op: ttkernel.PackTileBlockOp, to: Conversion) -> None:
+    if to.packs_formats:
+        reconfigure(to, None, out=op.cb)
+    to.call(_callee(op, to), _operands(op, to))
 
 
 @convert_call.register
