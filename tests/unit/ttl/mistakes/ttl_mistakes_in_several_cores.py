@@ -312,11 +312,13 @@ add("waits for one write too few", "run", "reads page 0 of tensor 'middle' (tile
 add("overwrites what may not be read yet", "run", "which thread 'read' of core (1, 0) reads, and", "                taken.wait_ge(i)\n", "", "            taken.wait_ge(4)", "            taken.wait_ge(4)", at="ttl.copy(block, middle[0, 0])")
 add("says that it has read too early", "run", "reads page 0 of tensor 'middle' (tile row 0, column 0), which thread 'write' of core (0, 0) writes, and", "                with cb.reserve() as block:\n                    ttl.copy(middle[0, 0], block).wait()\n                taken.get_remote((0, 0)).inc(1)\n",
     "                taken.get_remote((0, 0)).inc(1)\n                with cb.reserve() as block:\n                    ttl.copy(middle[0, 0], block).wait()\n", at="ttl.copy(middle[0, 0], block)")
+add("resets what may have been counted", "check", "over an arrival that was not waited for: it is lost", "            if core == 0:\n                with cb.reserve() as block:\n", "            if core == 0:\n                if i == 1:\n                    taken.set(0)\n                with cb.reserve() as block:\n", at="taken.set(0)")
 add("leaves a signal over", "run", "but no thread there waits for it afterwards", "        if core == 0:\n            taken.wait_ge(4)\n", "", at="taken.get_remote")
 
 add = GATHER.mistake
 add("waits for one of two", "run", "reads page 1 of tensor 'middle' (tile row 0, column 1)", "done.wait_ge(2)", "done.wait_ge(1)", at="ttl.copy(middle[0, i], block)")
 add("resets between two arrivals", "before", "waits for a semaphore for ever on core (2, 0)", "            done.wait_ge(2)\n", "            done.wait_ge(1)\n            done.set(0)\n            done.wait_ge(1)  # again\n", at="# again")
+add("waits for a number that is passed over", "before", "waits for a semaphore for ever on core (2, 0)", "            done.wait_ge(2)\n", "            done.wait_eq(1)\n            done.wait_eq(2)\n", at="done.wait_eq(1)")
 add("waits again for what it was", "run", "which it was when it last waited: reset it before", "            done.wait_ge(2)\n", "            done.wait_ge(2)\n            done.wait_ge(2)  # again\n", at="# again")
 add("counts from zero again", "before", "waits for a semaphore for ever on core (2, 0)", "            done.wait_ge(2)\n", "            done.wait_ge(2)\n            done.set(0)\n            done.wait_ge(2)  # again\n", at="# again")
 add("adds for two", "run", "reads page 1 of tensor 'middle' (tile row 0, column 1)", "done.get_remote((2, 0)).inc(1)", "done.get_remote((2, 0)).inc(2)", at="ttl.copy(middle[0, i], block)")
