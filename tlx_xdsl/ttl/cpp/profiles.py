@@ -19,6 +19,7 @@ _UNARY = ("exp", "sqrt", "rsqrt", "recip", "relu", "gelu", "negative")
 _IN_ONE_HEADER = ("log", "tanh", "sigmoid", "abs", "square")
 _BINARY = ("add_binary", "sub_binary", "mul_binary", "div_binary")
 _MATRIX = ("add", "sub", "mul")
+_INTEGER_EXTREMES = tuple(f"binary_{kind}_{type_}" for kind in ("max", "min") for type_ in ("int32", "uint32"))
 
 
 def _both(names: tuple[str, ...], header: str) -> dict[str, str]:
@@ -31,6 +32,11 @@ _HEADERS = {
     **_both(("binary_max", "binary_min"), "binary_max_min.h"),
     **{name: header for unary in _UNARY for name, header in _both((unary,), f"eltwise_unary/{unary}.h").items()},
     **_both(("fill",), "eltwise_unary/fill.h"),
+    "fill_tile_int": "eltwise_unary/fill.h",
+    **_both(("typecast",), "eltwise_unary/typecast.h"),
+    **{name: f"{kind}_int_sfpu.h" for kind in ("add", "sub", "mul") for name in _both((f"{kind}_int",), "")},
+    **_both(_INTEGER_EXTREMES, "binary_max_min.h"),
+    **{f"{name}_tile_int32": f"eltwise_unary/{name}.h" for name in ("negative", "relu")},
     **{f"{name}_tiles": "eltwise_binary.h" for name in _MATRIX},
     "copy_tile": "tile_move_copy.h",
     "copy_dest_values": "copy_dest_values.h",
@@ -83,6 +89,7 @@ PROFILES = {
         headers={
             **_HEADERS,
             **_both(_IN_ONE_HEADER, "compute_kernel_api.h"),
+            "abs_tile_int32": "compute_kernel_api.h",
             **{f"{name}_init": "eltwise_binary.h" for name in _MATRIX},
             "copy_init": "tile_move_copy.h",
             "matmul_init": "matmul.h",
@@ -108,6 +115,7 @@ PROFILES = {
             **_HEADERS,
             # Beside the folder.
             **_both(_IN_ONE_HEADER, "/compute_kernel_api.h"),
+            "abs_tile_int32": "/compute_kernel_api.h",
             **{f"{name}_tiles_init": "eltwise_binary.h" for name in _MATRIX},
             "binary_op_init_common": "eltwise_binary.h",
             "init_sfpu": "eltwise_unary/eltwise_unary.h",

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from tlx_xdsl.errors import InputTypeError
 
 from ..dialects import ttl
-from ..dialects.ttcore import TileType
+from ..dialects.ttcore import TileType, is_float
 from ..dialects.ttl.types import CBType
 from ..language import buffers
 from ..language.tensors import as_dtype
@@ -206,12 +206,17 @@ def store(
         stored = fill(visitor, value_node, block.type, value, "what is stored")
     else:
         stored = as_tiles(visitor, value_node, value, "a store")
-    if stored.type != block.type:
+    types = [ttl.tile_of(each.type).data_type for each in (stored, block)]
+    are_floats = all(map(is_float, types))
+    if stored.shape != block.shape or not (are_floats or stored.unit == block.unit):
         raise visitor.error(
             value_node,
             f"the block has {shape_text(block.shape, block.unit)}, found a value of "
-            f"{shape_text(stored.shape, stored.unit)}",
+            f"{shape_text(stored.shape, stored.unit)}"
+            + (": ttl.math.typecast converts" if stored.shape == block.shape else ""),
         )
+    if accumulate and not are_floats:
+        raise visitor.error(node, f"the packer adds floats only, the block has {shape_text(block.shape, block.unit)}")
     visitor.locate(node)
     first: SSAValue | None = None
     if accumulate:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, TensorType, f32
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, TensorType, f32
 from xdsl.ir import Attribute
 
+from tlx_xdsl.errors import InputTypeError
+
 from ..dialects import ttl
-from ..dialects.ttcore import TileType
-from ..dialects.ttl.compute import BinaryOp, DimsOp, UnaryOp
-from .calls import Call, lowering
-from .values import Acquired, Buffer, Index, Items, Piece, Static, Tensor, Tiles, Value, shape_text
+from ..dialects.ttcore import TileType, format_of, is_float, register_bytes
+from ..dialects.ttl.compute import BinaryOp, BlockComputeOp, DimsOp, UnaryOp
+from ..language.tensors import as_dtype
+from .calls import Call, lowering, static
+from .values import Acquired, Buffer, Index, Items, Piece, Static, Tensor, Tiles, Value, element_type, shape_text
 from .visitor import Visitor
 
 BINARY: dict[str, type[BinaryOp]] = {"+": ttl.AddOp, "-": ttl.SubOp, "*": ttl.MulOp, "/": ttl.DivOp}
@@ -85,9 +89,29 @@ def fill(visitor: Visitor, node: ast.AST, type_: TensorType[Attribute], number: 
     value = visitor.static_number(node, number, what)
     unit = type_.get_element_type()
     assert isinstance(unit, TileType)
-    if not isinstance(unit.data_type, AnyFloat):
-        raise visitor.error(node, f"{what} is for blocks of floating point numbers, found tiles of {unit.data_type}")
-    return Tiles(visitor.builder.insert(ttl.FillOp(FloatAttr(value, f32), type_)).result)
+    attribute = FloatAttr(value, f32) if is_float(unit.data_type) else _integer(visitor, node, number, what, unit)
+    tile = ttl.computed_tile([unit]) or unit
+    return inserted(visitor, node, what, ttl.FillOp(attribute, TensorType(tile, type_.get_shape())))
+
+
+def _integer(visitor: Visitor, node: ast.AST, value: Value, what: str, unit: TileType) -> IntegerAttr:
+    """A number that tiles of integers hold."""
+    number = value.value if isinstance(value, Static) else None
+    name = format_of(unit.data_type)
+    bits = int(name.lstrip("ui"))
+    low, high = (0, 2**bits - 1) if name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if not isinstance(number, int) or not low <= number <= high:
+        raise visitor.error(node, f"{what} is an integer from {low} to {high} for tiles of {name}, found {number}")
+    return IntegerAttr(number, cast(IntegerType, unit.data_type))
+
+
+def inserted(visitor: Visitor, node: ast.AST, what: str, op: BlockComputeOp) -> Tiles:
+    """The result of an operation on blocks, for whose type of tiles there must be a function."""
+    type_ = ttl.tile_of(op.result.type).data_type
+    if not is_float(type_) and format_of(type_) not in op.TILE.INTEGERS:
+        known = f"tiles of floats, {', '.join(op.TILE.INTEGERS)}" if op.TILE.INTEGERS else "tiles of floats"
+        raise visitor.error(node, f"{what} is for {known}, found {format_of(type_)}: ttl.math.typecast converts")
+    return Tiles(visitor.builder.insert(op).result)
 
 
 def elementwise(visitor: Visitor, node: ast.AST, op: type[BinaryOp], what: str, left: Value, right: Value) -> Tiles:
@@ -101,15 +125,20 @@ def elementwise(visitor: Visitor, node: ast.AST, op: type[BinaryOp], what: str, 
         operands = [block, fill(visitor, node, block.type, right, f"the number of {what}") if is_number
                     else as_tiles(visitor, node, right, what)]  # fmt: skip
     first, second = operands
-    if first.type != second.type:
+    if first.shape != second.shape or not _meet(first, second):
         raise visitor.error(node, _mismatch(what, first, second))
-    return Tiles(visitor.builder.insert(op(first.ssa, second.ssa)).result)
+    return inserted(visitor, node, what, op(first.ssa, second.ssa))
+
+
+def _meet(*operands: Tiles) -> bool:
+    """Return whether an operation can have operands of these types."""
+    return ttl.computed_tile([ttl.tile_of(each.type) for each in operands]) is not None
 
 
 def _mismatch(what: str, first: Tiles, second: Tiles) -> str:
     found = f"{what} needs two blocks of one shape and type, found {first.describe()} and {second.describe()}"
-    if first.unit != second.unit:
-        return found
+    if not _meet(first, second):
+        return f"{found}: ttl.math.typecast converts"
     for small, large in ((first, second), (second, first)):
         dims = [dim for dim in range(2) if small.shape[dim] == 1 != large.shape[dim]]
         if all(small.shape[dim] == large.shape[dim] for dim in range(2) if dim not in dims):
@@ -120,23 +149,24 @@ def _mismatch(what: str, first: Tiles, second: Tiles) -> str:
 def matmul(visitor: Visitor, node: ast.AST, left: Value, right: Value) -> Tiles:
     """The product of matrices."""
     a, b = as_tiles(visitor, node, left, "'@'"), as_tiles(visitor, node, right, "'@'")
-    if a.shape[1] != b.shape[0] or a.unit != b.unit:
+    if a.shape[1] != b.shape[0] or not _meet(a, b):
         raise visitor.error(
             node,
             f"'@' needs blocks of (m, k) and (k, n) tiles of one type, found {shape_text(a.shape, a.unit)} "
             f"and {shape_text(b.shape, b.unit)}",
         )
-    return Tiles(visitor.builder.insert(ttl.MatmulOp(a.ssa, b.ssa)).result)
+    return inserted(visitor, node, "'@'", ttl.MatmulOp(a.ssa, b.ssa))
 
 
 def negative(visitor: Visitor, node: ast.AST, value: Tiles) -> Tiles:
     """`-value`."""
-    return Tiles(visitor.builder.insert(ttl.NegOp(value.ssa)).result)
+    return inserted(visitor, node, "'-'", ttl.NegOp(value.ssa))
 
 
 def square(visitor: Visitor, node: ast.AST, value: Tiles) -> Tiles:
     """`value ** 2`."""
-    return Tiles(visitor.builder.insert(ttl.SquareOp(value.ssa)).result)
+    op = ttl.SquareOp(value.ssa) if is_float(ttl.tile_of(value.type).data_type) else ttl.MulOp(value.ssa, value.ssa)
+    return inserted(visitor, node, "'** 2'", op)
 
 
 # --- functions ------------------------------------------------------------------------------------------------------
@@ -154,7 +184,10 @@ def _binary(call: Call) -> Value:
 
 @lowering(*_UNARY_FUNCTIONS)
 def _unary(call: Call) -> Value:
-    return Tiles(call.visitor.builder.insert(_UNARY_FUNCTIONS[call.name](operand(call, "x").ssa)).result)
+    x = operand(call, "x")
+    if call.name == "ttl.math.square":
+        return square(call.visitor, call.node, x)
+    return inserted(call.visitor, call.node, call.name, _UNARY_FUNCTIONS[call.name](x.ssa))
 
 
 @lowering("ttl.math.matmul")
@@ -164,7 +197,25 @@ def _matmul(call: Call) -> Value:
 
 @lowering("ttl.math.transpose", "ttl.block.transpose")
 def _transpose(call: Call) -> Value:
-    return Tiles(call.visitor.builder.insert(ttl.TransposeOp(operand(call, "x").ssa)).result)
+    return inserted(call.visitor, call.node, call.name, ttl.TransposeOp(operand(call, "x").ssa))
+
+
+@lowering("ttl.math.typecast", "ttl.block.typecast")
+def _typecast(call: Call) -> Value:
+    x = operand(call, "x")
+    try:
+        target = TileType.get(element_type(as_dtype(static(call, "dtype"))))
+    except InputTypeError as error:
+        raise call.error("dtype", str(error)) from error
+    source = ttl.tile_of(x.type)
+    if source == target:
+        return x
+    if not ttl.converts(source.data_type, target.data_type):
+        between = f"{format_of(source.data_type)} to {format_of(target.data_type)}"
+        raise call.error("dtype", f"there is no conversion from {between}")
+    if any(register_bytes(each.data_type) > 2 for each in (source, target)):
+        call.visitor.unit.has_wide_registers = True
+    return Tiles(call.visitor.builder.insert(ttl.TypecastOp(x.ssa, target)).result)
 
 
 @lowering("ttl.math.fill")
@@ -188,7 +239,7 @@ def _dims(call: Call) -> list[int]:
 
 
 def _result_type(x: Tiles, shape: Sequence[int]) -> Attribute:
-    return TensorType(x.unit, list(shape))
+    return TensorType(ttl.computed_tile([ttl.tile_of(x.type)]) or x.unit, list(shape))
 
 
 @lowering("ttl.math.broadcast", "ttl.block.broadcast")
@@ -208,7 +259,7 @@ def _broadcast(call: Call) -> Value:
 
 
 def _insert_dims(call: Call, op: type[DimsOp], x: Tiles, dims: Sequence[int], shape: Sequence[int]) -> Value:
-    return Tiles(call.visitor.builder.insert(op(x.ssa, dims, _result_type(x, shape))).result)
+    return inserted(call.visitor, call.node, call.name, op(x.ssa, dims, _result_type(x, shape)))
 
 
 def _shape(call: Call) -> tuple[int, ...]:

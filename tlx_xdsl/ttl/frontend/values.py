@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from math import prod
 from types import ModuleType
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from tlx_xdsl.dialects.base.tensors import attribute_of
 from tlx_xdsl.element_types import BY_MLIR
 
-from ..dialects.ttcore import MemorySpace, MemorySpaceAttr, TileType
+from ..dialects.ttcore import FORMATS, MemorySpace, MemorySpaceAttr, TileType, format_of
 from ..dialects.ttl.types import CBType, LayoutAttr, LayoutKind, TensorEncodingAttr
 from ..language.tensors import Layout, TensorSpec, dtype
 from .affine import Affine
@@ -206,7 +207,7 @@ def shape_text(shape: tuple[int, ...], unit: Attribute) -> str:
     """Show a shape: `2x1 tiles of f32`."""
     sizes = "x".join(map(str, shape))
     if isinstance(unit, TileType):
-        return f"{sizes} tile{'' if shape == (1, 1) else 's'} of {unit.data_type}"
+        return f"{sizes} tile{'' if prod(shape) == 1 else 's'} of {format_of(unit.data_type)}"
     return f"{sizes} elements of {unit}"
 
 
@@ -324,7 +325,7 @@ NONE = Static(None)
 
 def element_type(element: dtype) -> Attribute:
     """The type of an element."""
-    return attribute_of(BY_MLIR[element.name])
+    return FORMATS.get(element.name) or attribute_of(BY_MLIR[element.name])
 
 
 def unit_of(spec: TensorSpec) -> Attribute:

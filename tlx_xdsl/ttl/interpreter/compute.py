@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation
 
 from tlx_xdsl.numerics.arrays import Array
 
 from ..dialects.ttl.base import block_shape, tile_of
 from ..dialects.ttl.compute import StoreOp
+from ..formats import format_for
 from ..tiles import TILE
 from .blocks import View
 from .ttkernel import tile_math
@@ -24,15 +24,16 @@ from .ttkernel.translate import Builder, Local, attribute, integers
 
 
 def value_of(op: Operation, operand: View | Array) -> Array:
-    """The elements of an operand as f32: a view is read now."""
-    return operand.read(op).astype(np.float32) if isinstance(operand, View) else operand
+    """The elements of an operand as registers have them: a view is read now."""
+    return operand.read(op) if isinstance(operand, View) else operand
 
 
 def _elementwise(function: Callable[..., Array]) -> Builder:
     def build(op: Operation) -> Local:
         def run(thread: CoreThread, *operands: View | Array) -> Array:
             with np.errstate(all="ignore"):
-                return function(*(value_of(op, each) for each in operands)).astype(np.float32)
+                values = [value_of(op, each) for each in operands]
+                return function(*values).astype(values[0].dtype)
 
         return run
 
@@ -46,15 +47,15 @@ def _through_memory(function: Callable[..., Array]) -> Builder:
     """
 
     def build(op: Operation) -> Local:
-        dtype = tile_math.dtype_of(tile_of(op.results[0].type).data_type)
+        formats = [format_for(tile_of(each.type).data_type) for each in (*op.operands, *op.results)]
         users = [use.operation for use in op.results[0].uses]
         is_only_stored = len(users) == 1 and isinstance(users[0], StoreOp)
 
         def run(thread: CoreThread, *operands: View | Array) -> Array:
-            values = [tile_math.rounded(value_of(op, each), dtype) for each in operands]
+            values = [each.rounded(value_of(op, value)) for each, value in zip(formats, operands, strict=False)]
             with np.errstate(all="ignore"):
                 result = function(op, *values)
-            return result if is_only_stored else tile_math.rounded(result, dtype)
+            return result if is_only_stored else formats[-1].rounded(result)
 
         return run
 
@@ -62,11 +63,18 @@ def _through_memory(function: Callable[..., Array]) -> Builder:
 
 
 def _fill(op: Operation) -> Local:
-    value = attribute(op, "value")
-    assert isinstance(value, FloatAttr)
+    number = tile_math.number_of(op)
     shape = (*block_shape(op.results[0].type), TILE, TILE)
-    number = np.float32(value.value.data)
     return of_thread(lambda thread: np.full(shape, number))
+
+
+def _typecast(op: Operation) -> Local:
+    source, target = tile_math.formats_of(op)
+
+    def run(thread: CoreThread, operand: View | Array) -> Array:
+        return tile_math.typecast(value_of(op, operand), source, target)
+
+    return run
 
 
 def _bcast(op: Operation, block: Array) -> Array:
@@ -125,7 +133,7 @@ def _store(op: Operation) -> Local:
     def run(thread: CoreThread, value: View | Array, view: View, first: bool = False) -> None:
         values = value_of(op, value)
         if accumulates and not first:
-            values = view.read(op).astype(np.float32) + values
+            values = view.read(op) + values
         view.write(op, values)
 
     return run
@@ -135,6 +143,7 @@ BUILDERS: dict[str, Builder] = {
     **{f"ttl.{name}": _elementwise(function) for name, function in tile_math.UNARY.items()},
     **{f"ttl.{name}": _elementwise(function) for name, function in tile_math.BINARY.items()},
     "ttl.fill": _fill,
+    "ttl.typecast": _typecast,
     "ttl.bcast": _through_memory(_bcast),
     "ttl.matmul": _through_memory(_matmul),
     "ttl.transpose": _through_memory(_transpose),

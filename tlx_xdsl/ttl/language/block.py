@@ -6,7 +6,7 @@ from typing import Any
 
 from .kernel import builtin
 
-__all__ = ["broadcast", "transpose"]
+__all__ = ["broadcast", "transpose", "typecast"]
 
 _block = builtin("ttl.block")
 
@@ -19,3 +19,8 @@ def broadcast(x: Any, dims: Any, shape: Any) -> Any:
 @_block
 def transpose(x: Any) -> Any:
     """Exchange rows and columns: `ttl.math.transpose(x)`."""
+
+
+@_block
+def typecast(x: Any, dtype: Any) -> Any:
+    """Convert the elements to another type: `ttl.math.typecast(x, dtype)`."""

@@ -34,6 +34,7 @@ __all__ = [
     "sub",
     "tanh",
     "transpose",
+    "typecast",
 ]
 
 _math = builtin("ttl.math")
@@ -165,3 +166,12 @@ def reduce_max(x: Any, dims: Any, shape: Any = None) -> Any:
 @_math
 def transpose(x: Any) -> Any:
     """The block with rows and columns exchanged: of (r, c) tiles, one of (c, r)."""
+
+
+@_math
+def typecast(x: Any, dtype: Any) -> Any:
+    """The elements in another type, such as `ttl.float32` or `ttl.int32`.
+
+    A store converts floats by itself. Floats become integers by truncation, but those of 16 bits by rounding to
+    nearest; what is out of an integer's range becomes its largest or smallest number.
+    """

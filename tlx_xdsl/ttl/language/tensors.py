@@ -13,6 +13,8 @@ __all__ = [
     "TILE_SHAPE",
     "Layout",
     "TensorSpec",
+    "bfloat4_b",
+    "bfloat8_b",
     "bfloat16",
     "dtype",
     "float16",
@@ -24,6 +26,8 @@ __all__ = [
     "sharded",
     "tensor",
     "tiled",
+    "uint16",
+    "uint32",
 ]
 
 TILE = 32
@@ -36,14 +40,14 @@ class dtype:
     """The type of an element."""
 
     name: str
-    """MLIR's spelling, such as `f32`."""
+    """MLIR's spelling, such as `f32`, or `bfp8_b` and `bfp4_b`."""
     data_format: str
     """TT-Metalium's name of tiles of such elements, a case of `tt::DataFormat`."""
 
     @property
-    def bytes(self) -> int:
-        """Bytes of an element."""
-        return BY_MLIR[self.name].bytes
+    def is_block_float(self) -> bool:
+        """Return whether neighbours share their exponent: there are no single elements, only tiles."""
+        return self.name.startswith("bfp")
 
     def __str__(self) -> str:
         """Return MLIR's spelling."""
@@ -56,15 +60,26 @@ float16 = dtype("f16", "Float16")
 int32 = dtype("i32", "Int32")
 int16 = dtype("i16", "UInt16")
 int8 = dtype("i8", "UInt8")
+uint32 = dtype("ui32", "UInt32")
+uint16 = dtype("ui16", "UInt16")
+bfloat8_b = dtype("bfp8_b", "Bfp8_b")
+"""16 neighbours in a row share an exponent, each has a sign and 7 bits: a tile of 1088 bytes. Elements of the host are
+f32; `ttl.tensor(shape, ttl.bfloat8_b)` says that a tensor has it."""
+bfloat4_b = dtype("bfp4_b", "Bfp4_b")
+"""The same with a sign and 3 bits, in 576 bytes."""
 
-DTYPES = {each.name: each for each in (float32, bfloat16, float16, int32, int16, int8)}
-"""The element types by MLIR's names."""
+_TABLE = (float32, bfloat16, float16, int32, int16, int8)
+DTYPES = {each.name: each for each in (*_TABLE, uint32, uint16, bfloat8_b, bfloat4_b)}
+"""The element types by their names."""
 
 _SPELLINGS = {
     spelling: each
-    for name, each in DTYPES.items()
-    for spelling in (name, BY_MLIR[name].library, *BY_MLIR[name].aliases)
-}
+    for each in _TABLE
+    for spelling in (each.name, BY_MLIR[each.name].library, *BY_MLIR[each.name].aliases)
+} | {
+    "uint32": uint32, "ui32": uint32, "uint16": uint16, "ui16": uint16,
+    "bfloat8_b": bfloat8_b, "bfp8_b": bfloat8_b, "bfloat4_b": bfloat4_b, "bfp4_b": bfloat4_b,
+}  # fmt: skip
 
 
 def as_dtype(given: Any) -> dtype:
@@ -77,7 +92,7 @@ def as_dtype(given: Any) -> dtype:
     spelled = given if isinstance(given, str) else getattr(given, "__name__", str(given))
     name = spelled.rsplit(".", 1)[-1].lower()
     if (found := _SPELLINGS.get(name)) is None:
-        expected = "float32, bfloat16, float16, int32, int16 or int8"
+        expected = "float32, bfloat16, float16, bfloat8_b, bfloat4_b, int32, uint32, uint16, int16 or int8"
         raise InputTypeError(f"elements of a tensor are {expected}, found {spelled}")
     return found
 

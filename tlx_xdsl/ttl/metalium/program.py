@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..language.tensors import DTYPES
+
 # What is reported of a kernel that does not compile, or does what it must not.
 
 
@@ -50,6 +52,8 @@ _COMPUTE = (
     "eltwise_unary/relu.h",
     "eltwise_unary/rsqrt.h",
     "eltwise_unary/sqrt.h",
+    "eltwise_unary/typecast.h",
+    *(f"{name}_int_sfpu.h" for name in ("add", "sub", "mul")),
 )
 """In both versions."""
 
@@ -94,7 +98,7 @@ def without_includes(name: str, text: str) -> str:
 Manifest = Mapping[str, Any]
 """What the host has to know of a kernel: `ttl/transforms/manifest.py` makes it."""
 
-_FORMATS = {"Float32": "f32", "Float16_b": "bf16"}
+_FORMATS = {each.data_format: name for name, each in DTYPES.items() if name not in ("i16", "i8")}
 _DST_TILES = 16
 
 

@@ -38,6 +38,8 @@ def annotated(kernel: Kernel) -> Mapping[str, TensorSpec]:
 def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[Spec, ...]:
     """Return specifications of a kernel's arguments: shapes and types of arrays, layouts of the annotations; numbers.
 
+    An annotation also says where a tensor's elements are block floats.
+
     Without an annotation a tensor is tiled, or interleaved in a kernel with `tiled=False`. A number is a part of the
     kernel that is compiled.
 
@@ -61,5 +63,7 @@ def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[Spec, ...]:
         spec = known.get(name)
         layout, space = (default, "DRAM") if spec is None else (spec.layout, spec.memory_space)
         shape = tuple(int(size) for size in array.shape)
-        found.append(TensorSpec(shape, as_dtype(array.dtype), layout, space))
+        # NumPy has no block floats: an annotation alone says that elements are packed as such.
+        dtype = spec.dtype if spec is not None and spec.dtype.is_block_float else as_dtype(array.dtype)
+        found.append(TensorSpec(shape, dtype, layout, space))
     return tuple(found)

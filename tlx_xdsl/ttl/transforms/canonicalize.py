@@ -28,14 +28,16 @@ from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from tlx_xdsl.transforms.driver import apply_patterns
-from tlx_xdsl.transforms.rewriting import constant
+from tlx_xdsl.transforms.rewriting import constant, retype
 
 from ..analysis.core_values import CoreValues, cores_of, side_runs
+from ..dialects.ttcore import is_float
 from ..dialects.ttl import (
     AbsOp,
     AcquireOp,
     AddOp,
     BcastOp,
+    BlockComputeOp,
     BlockOp,
     CopyOp,
     CoreOp,
@@ -57,6 +59,7 @@ from ..dialects.ttl import (
     ReluOp,
     SubOp,
     TransposeOp,
+    TypecastOp,
     tile_of,
 )
 
@@ -209,6 +212,8 @@ class Neutral(RewritePattern):
     def match_and_rewrite(self, op: MulOp | AddOp | SubOp | DivOp, rewriter: PatternRewriter) -> None:
         """Drop the operation with a neutral number."""
         number = 1.0 if isinstance(op, MulOp | DivOp) else 0.0
+        if op.lhs.type != op.rhs.type or op.lhs.type != op.result.type:
+            return
         if _is_filled(op.rhs, number):
             rewriter.replace(op, [], [op.lhs])
         elif isinstance(op, MulOp | AddOp) and _is_filled(op.lhs, number):
@@ -221,7 +226,7 @@ class Same(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MaxOp | MinOp, rewriter: PatternRewriter) -> None:
         """Drop the choice between equals."""
-        if op.lhs is op.rhs:
+        if op.lhs is op.rhs and op.lhs.type == op.result.type:
             rewriter.replace(op, [], [op.lhs])
 
 
@@ -231,7 +236,10 @@ class Involution(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: NegOp | TransposeOp, rewriter: PatternRewriter) -> None:
         """Drop a pair that undoes itself."""
-        if isinstance(inner := op.input.owner, type(op)) and (isinstance(op, NegOp) or _is_rounded(inner.input)):
+        inner = op.input.owner
+        if not isinstance(inner, type(op)) or inner.input.type != op.result.type:
+            return
+        if isinstance(op, NegOp) or _is_rounded(inner.input):
             rewriter.replace(op, [], [inner.input])
 
 
@@ -247,10 +255,26 @@ class Idempotent(RewritePattern):
     def match_and_rewrite(self, op: AbsOp | ReluOp, rewriter: PatternRewriter) -> None:
         """Drop what the operation does to its operand once more."""
         inner = op.input.owner
+        if op.input.type != op.result.type:
+            return
         if isinstance(inner, type(op)):
             rewriter.replace(op, [], [inner.result])
-        elif isinstance(op, AbsOp) and isinstance(inner, NegOp):
+        elif isinstance(op, AbsOp) and isinstance(inner, NegOp) and inner.input.type == op.input.type:
             rewriter.replace(op, AbsOp(inner.input))
+
+
+class WiderResult(RewritePattern):
+    """typecast(f(x)) to f32 -> f(x), which is f32: what is computed in 32 bits is not rounded before."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TypecastOp, rewriter: PatternRewriter) -> None:
+        """Drop a typecast that its operand alone needs."""
+        inner = op.input.owner
+        if isinstance(inner, TypecastOp) or not isinstance(inner, BlockComputeOp):
+            return
+        if op.target == f32 and is_float(op.source) and op.input.has_one_use():
+            retype(op.input, op.result.type)
+            rewriter.replace(op, [], [inner.result])
 
 
 class SpreadTwice(RewritePattern):
@@ -263,7 +287,7 @@ class SpreadTwice(RewritePattern):
     def match_and_rewrite(self, op: BcastOp, rewriter: PatternRewriter) -> None:
         """Spread once, to the last shape."""
         inner = op.input.owner
-        if isinstance(inner, BcastOp) and inner.dimensions == op.dimensions:
+        if isinstance(inner, BcastOp) and inner.dimensions == op.dimensions and inner.result.type == op.input.type:
             rewriter.replace(op, BcastOp(inner.input, op.dimensions, op.result.type))
 
 
@@ -289,6 +313,7 @@ PATTERNS: tuple[type[RewritePattern], ...] = (
     Same,
     Involution,
     Idempotent,
+    WiderResult,
     SpreadTwice,
     Unused,
 )

@@ -22,6 +22,7 @@ from tlx_xdsl.ttl.language.kernel import Kernel
 
 TILED = ttl.TensorSpec((64, 96))
 BF16 = ttl.TensorSpec((64, 96), ttl.bfloat16)
+I32 = ttl.tensor((64, 96), ttl.int32)
 ROWS = ttl.TensorSpec((64, 96), layout=ttl.interleaved)
 SHARDED = ttl.TensorSpec((64, 96), layout=ttl.sharded((2, 3), (1, 1)))
 
@@ -527,7 +528,7 @@ def blocks_of_different_shapes(a):
             x + y  # here
 
 
-@expect("'-' needs two blocks of one shape and type, found", "bf16", specs=(TILED, BF16))
+@expect("'-' needs two blocks of one shape and type, found", "ttl.math.typecast", specs=(TILED, I32))
 def blocks_of_different_types(a, b):
     a_cb = ttl.make_circular_buffer_like(a, shape=(1, 1))
     b_cb = ttl.make_circular_buffer_like(b, shape=(1, 1))

@@ -369,8 +369,8 @@ def _calls() -> dict[str, Handler]:
     }
     for class_ in vars(ttkernel).values():
         if isinstance(class_, type) and issubclass(class_, ttkernel.ComputeOp) and class_ is not ttkernel.ComputeOp:
-            name = class_.name.removeprefix("ttkernel.")
-            if name in found:
+            name = getattr(class_, "name", "").removeprefix("ttkernel.")
+            if not name or name in found:
                 continue
             if name.endswith("init") or name in ("init_sfpu", "binary_op_init_common"):
                 found[name] = lambda m, op: _prepare(m, (op.name.removeprefix("ttkernel."), _buffers(m, op), _dims(op)))

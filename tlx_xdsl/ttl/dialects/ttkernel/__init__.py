@@ -1,6 +1,7 @@
 """The `ttkernel` dialect: a call of a function of TT-Metalium's device API is an operation.
 
-Circular buffers (`buffers`), tiles and destination registers (`compute`), the network on chip (`noc`).
+Circular buffers (`buffers`), tiles and destination registers (`compute`,
+`integers`), the network on chip (`noc`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from tlx_xdsl.dialects.base.operation import dialect_of
 from .base import *
 from .buffers import *
 from .compute import *
+from .integers import *
 from .noc import *
 
 TTKERNEL = dialect_of("ttkernel", globals())

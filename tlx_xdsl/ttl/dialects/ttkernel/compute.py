@@ -6,7 +6,8 @@ TT-Metalium, "Compute APIs". Tiles of circular buffers are counted from the firs
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i32
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
 from .base import INDEX, CBType, ComputeOp
 
@@ -88,12 +89,13 @@ class CopyDestValuesInitOp(ComputeOp):
 
 @irdl_op_definition
 class CopyDestValuesOp(ComputeOp):
-    """Copy a destination register to another one."""
+    """Copy a destination register to another one; `format` is the type of integers in it."""
 
     name = "ttkernel.copy_dest_values"
 
     source = operand_def(INDEX)
     destination = operand_def(INDEX)
+    format = opt_prop_def(Attribute)
 
 
 @irdl_op_definition

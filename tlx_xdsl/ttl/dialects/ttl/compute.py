@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, UnitAttr, i1, i64
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, UnitAttr, f32, i1, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -26,10 +26,9 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import is_float
-
+from ..ttcore import TileType, format_of, is_float
 from . import tiles
-from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, block_shape, tile_of
+from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, block_shape, computed_tile, tile_of
 
 
 class BlockComputeOp(TTLOp):
@@ -44,19 +43,22 @@ class BlockComputeOp(TTLOp):
     traits = traits_def(Pure(), RunsOnThread())
 
     def verify_(self) -> None:
-        """Blocks are of tiles with two dimensions, and of one data type."""
-        expected = tile_of(self.result.type)
-        if not is_float(expected.data_type):
-            raise VerifyException(
-                f"expected tiles of f32, bf16 or f16, found {expected.data_type}: tiles of integers can be copied only"
-            )
+        """Blocks are of tiles with two dimensions, and of data types that can meet."""
+        self._verify_tiles()
         for type_ in (*self.operand_types, self.result.type):
-            if tile_of(type_) != expected:
-                raise VerifyException(
-                    f"operands and result must have one type of tiles, found {tile_of(type_)} and {expected}"
-                )
             if len(block_shape(type_)) != 2:
                 raise VerifyException(f"expected a block with two dimensions, found {type_}")
+
+    def _verify_tiles(self) -> None:
+        """The result is what the operands meet in, or f32 where they are floats."""
+        result, given = tile_of(self.result.type), [tile_of(each) for each in self.operand_types]
+        expected = computed_tile(given or [result])
+        is_wider = expected is not None and is_float(expected.data_type) and result.data_type == f32
+        if expected is None or not (result == expected or is_wider):
+            found = " and ".join(dict.fromkeys(str(each) for each in (*given, result)))
+            raise VerifyException(f"the tiles of {self.name} can't be of these types together: {found}")
+        if not is_float(result.data_type) and format_of(result.data_type) not in self.TILE.INTEGERS:
+            raise VerifyException(f"{self.name} is for tiles of floats, found {result.data_type}")
 
 
 class ElementwiseOp(BlockComputeOp):
@@ -86,7 +88,7 @@ class BinaryOp(ElementwiseOp):
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"
 
     def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
-        super().__init__(operands=[lhs, rhs], result_types=[lhs.type])
+        super().__init__(operands=[lhs, rhs], result_types=[_computed(lhs, rhs)])
 
 
 class UnaryOp(ElementwiseOp):
@@ -97,7 +99,13 @@ class UnaryOp(ElementwiseOp):
     assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
 
     def __init__(self, input: SSAValue) -> None:
-        super().__init__(operands=[input], result_types=[input.type])
+        super().__init__(operands=[input], result_types=[_computed(input)])
+
+
+def _computed(*operands: SSAValue) -> Attribute:
+    """The type of the first operand's shape with what the operands meet in."""
+    tiles_ = [tile_of(each.type) for each in operands]
+    return TensorType(computed_tile(tiles_) or tiles_[0], list(block_shape(operands[0].type)))
 
 
 @irdl_op_definition
@@ -245,17 +253,51 @@ class SquareOp(UnaryOp):
 
 
 @irdl_op_definition
+class TypecastOp(UnaryOp):
+    """Each element in another type: `%b = ttl.typecast %a {source = f32, target = i32} : T -> U`.
+
+    From f32 to bf16 it rounds to nearest, ties to even; other floats are in registers as they were. A float becomes an
+    integer by truncation, but for ui16, where it is rounded to nearest, ties away from zero; numbers beyond the range
+    of an integer become its largest or smallest one. Integers become the nearest float, ties to even, and bf16 from f32
+    with ties away from zero.
+    """
+
+    name = "ttl.typecast"
+    TILE: ClassVar = tiles.TileTypecastOp
+
+    source = prop_def(Attribute)
+    target = prop_def(Attribute)
+
+    def __init__(self, input: SSAValue, target: TileType) -> None:
+        source = tile_of(input.type).data_type
+        BlockComputeOp.__init__(
+            self,
+            operands=[input],
+            properties={"source": source, "target": target.data_type},
+            result_types=[TensorType(target, list(block_shape(input.type)))],
+        )
+
+    def _verify_tiles(self) -> None:
+        """The two types are ones between which the vector unit converts."""
+        source, target = tile_of(self.input.type).data_type, tile_of(self.result.type).data_type
+        if (source, target) != (self.source, self.target):
+            raise VerifyException(f"the tiles are of {source} and {target}, found {self.source} and {self.target}")
+        if not tiles.converts(source, target):
+            raise VerifyException(f"there is no typecast from {source} to {target}")
+
+
+@irdl_op_definition
 class FillOp(BlockComputeOp):
     """A block whose elements are a number: `%a = ttl.fill {value = 1.000000e+00 : f32} : tensor<2x2x!tile>`."""
 
     name = "ttl.fill"
     TILE: ClassVar = tiles.TileFillOp
 
-    value = prop_def(FloatAttr)
+    value = prop_def(FloatAttr | IntegerAttr)
 
     assembly_format = "attr-dict `:` type($result)"
 
-    def __init__(self, value: FloatAttr, type_: Attribute) -> None:
+    def __init__(self, value: FloatAttr | IntegerAttr, type_: Attribute) -> None:
         super().__init__(properties={"value": value}, result_types=[type_])
 
 
@@ -354,7 +396,8 @@ class TransposeOp(BlockComputeOp):
 
     def __init__(self, input: SSAValue) -> None:
         rows, columns = block_shape(input.type)
-        super().__init__(operands=[input], result_types=[TensorType(tile_of(input.type), [columns, rows])])
+        tile = tile_of(_computed(input))
+        super().__init__(operands=[input], result_types=[TensorType(tile, [columns, rows])])
 
     def verify_(self) -> None:
         """The shapes are each other's reverse."""
@@ -380,7 +423,7 @@ class MatmulOp(BlockComputeOp):
 
     def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
         shape = [block_shape(lhs.type)[0], block_shape(rhs.type)[1]]
-        super().__init__(operands=[lhs, rhs], result_types=[TensorType(tile_of(lhs.type), shape)])
+        super().__init__(operands=[lhs, rhs], result_types=[TensorType(tile_of(_computed(lhs, rhs)), shape)])
 
     def verify_(self) -> None:
         """The inner dimensions are equal."""
@@ -396,8 +439,9 @@ class MatmulOp(BlockComputeOp):
 
 @irdl_op_definition
 class StoreOp(TTLOp):
-    """Write a block where one was reserved: `ttl.store %a, %view : T, T`.
+    """Write a block where one was reserved: `ttl.store %a, %view : T, U`.
 
+    Floats become those of the place, rounded to nearest with ties to even: the packer does it.
     With `accumulate` it is added to what is there, unless the optional condition `first` is true: then it overwrites,
     since a reserved block holds nothing before its first store.
     """
@@ -419,7 +463,7 @@ class StoreOp(TTLOp):
         super().__init__(operands=[value, view, first], properties={"accumulate": UnitAttr() if accumulate else None})
 
     def verify_(self) -> None:
-        """Value and place have one shape and one type of tiles."""
+        """Value and place have one shape, and tiles of floats or of one type."""
         for type_ in (self.value.type, self.view.type):
             tile_of(type_)
         if block_shape(self.value.type) != block_shape(self.view.type):
@@ -427,10 +471,12 @@ class StoreOp(TTLOp):
                 f"a store needs a place of the value's shape, found {_spelled(self.value.type)} tiles "
                 f"for a place of {_spelled(self.view.type)}"
             )
-        if tile_of(self.value.type) != tile_of(self.view.type):
-            raise VerifyException(
-                f"a store keeps the type of tiles, found {tile_of(self.value.type)} and {tile_of(self.view.type)}"
-            )
+        value, view = tile_of(self.value.type), tile_of(self.view.type)
+        are_floats = is_float(value.data_type) and is_float(view.data_type)
+        if not are_floats and value != view:
+            raise VerifyException(f"a store keeps the type of integers, found {value} and {view}")
+        if self.accumulate is not None and not are_floats:
+            raise VerifyException(f"the packer adds floats only, found {view}")
 
 
 @irdl_op_definition

@@ -34,13 +34,13 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .. import ttkernel
-from ..ttcore import TileType
+from ..ttcore import TileType, format_of
 from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, tile_of
 
 TileOpT = TypeVar("TileOpT", bound="TileOp")
@@ -57,6 +57,10 @@ class TileOp(TTLOp):
     """The function that prepares the hardware for it, and the function that does it."""
     FUNCTION: ClassVar[str]
     """What it computes, by the name of the block's operation without `ttl.`."""
+    INTEGERS: ClassVar[tuple[str, ...]] = ()
+    """The data formats of integers for which there is a function, too."""
+    INTEGER: ClassVar[tuple[type[IRDLOperation], type[IRDLOperation]] | None] = None
+    """What prepares for integers, and what computes with them: with a `format` where there is more than one."""
 
     result = result_def(TileType)
     dst_idx = opt_prop_def(IntegerAttr)
@@ -74,7 +78,10 @@ class TileOp(TTLOp):
 
 
 class TileBinaryOp(TileOp):
-    """Base of the element-wise operations with two operands: `%c = ttl.tile_add %a, %b : !ttcore.tile<32x32, f32>`."""
+    """Base of the element-wise operations with two operands: `%c = ttl.tile_add %a, %b : !ttcore.tile<32x32, f32>`.
+
+    Where the tiles are not of one type it is `ttl.tile_add %a, %b : T, U -> V`.
+    """
 
     FPU: ClassVar[tuple[type[IRDLOperation], type[IRDLOperation]] | None] = None
     """The same of two tiles in circular buffers, by the matrix unit, where it can."""
@@ -86,20 +93,13 @@ class TileBinaryOp(TileOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read the operands and their one type."""
+        """Read the operands and the types."""
         lhs = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
-        rhs = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        op = cls.create(
-            operands=[parser.resolve_operand(lhs, type_), parser.resolve_operand(rhs, type_)], result_types=[type_]
-        )
-        return _with_attributes(op, attributes)
+        return _parse_end(cls, parser, [lhs, parser.parse_unresolved_operand()])
 
     def print(self, printer: Printer) -> None:
-        """Write the operands and their one type."""
+        """Write the operands and the types."""
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_ssa_value)
         _print_end(self, printer)
@@ -108,10 +108,18 @@ class TileBinaryOp(TileOp):
         super().__init__(operands=[lhs, rhs], result_types=[lhs.type])
 
 
-_PROPERTIES = ("dst_idx", "fpu", "dims", "value")
+_PROPERTIES = ("dst_idx", "fpu", "dims", "value", "source", "target")
 
 
-def _with_attributes(op: TileOpT, attributes: dict[str, Attribute]) -> TileOpT:
+def _parse_end(cls: type[TileOpT], parser: Parser, operands: Sequence[UnresolvedOperand]) -> TileOpT:
+    """Read what comes after the operands: attributes, and one type for all or that of each."""
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    result = parser.parse_type() if parser.parse_optional_punctuation("->") else types[0]
+    types = types * len(operands) if len(types) == 1 else types
+    resolved = [parser.resolve_operand(each, type_) for each, type_ in zip(operands, types, strict=True)]
+    op = cls.create(operands=resolved, result_types=[result])
     for name, value in attributes.items():
         (op.properties if name in _PROPERTIES else op.attributes)[name] = value
     return op
@@ -120,6 +128,9 @@ def _with_attributes(op: TileOpT, attributes: dict[str, Attribute]) -> TileOpT:
 def _print_end(op: TileOp, printer: Printer) -> None:
     printer.print_op_attributes({**op.properties, **op.attributes})
     printer.print_string(" : ")
+    if {*op.operand_types} != {op.result.type}:
+        printer.print_list(op.operand_types, printer.print_attribute)
+        printer.print_string(" -> ")
     printer.print_attribute(op.result.type)
 
 
@@ -132,16 +143,11 @@ class TileUnaryOp(TileOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read the operand and its type."""
-        operand = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        op = cls.create(operands=[parser.resolve_operand(operand, type_)], result_types=[type_])
-        return _with_attributes(op, attributes)
+        """Read the operand and the types."""
+        return _parse_end(cls, parser, [parser.parse_unresolved_operand()])
 
     def print(self, printer: Printer) -> None:
-        """Write the operand and its type."""
+        """Write the operand and the types."""
         printer.print_string(" ")
         printer.print_ssa_value(self.input)
         _print_end(self, printer)
@@ -158,6 +164,8 @@ class TileAddOp(TileBinaryOp):
     FUNCTION: ClassVar = "add"
     FPU: ClassVar = ttkernel.AddTilesInitOp, ttkernel.AddTilesOp
     LOWERED: ClassVar = ttkernel.AddBinaryTileInitOp, ttkernel.AddBinaryTileOp
+    INTEGERS: ClassVar = ("i32", "ui32", "ui16")
+    INTEGER: ClassVar = ttkernel.AddIntTileInitOp, ttkernel.AddIntTileOp
 
 
 @irdl_op_definition
@@ -168,6 +176,8 @@ class TileSubOp(TileBinaryOp):
     FUNCTION: ClassVar = "sub"
     FPU: ClassVar = ttkernel.SubTilesInitOp, ttkernel.SubTilesOp
     LOWERED: ClassVar = ttkernel.SubBinaryTileInitOp, ttkernel.SubBinaryTileOp
+    INTEGERS: ClassVar = ("i32", "ui32", "ui16")
+    INTEGER: ClassVar = ttkernel.SubIntTileInitOp, ttkernel.SubIntTileOp
 
 
 @irdl_op_definition
@@ -178,6 +188,8 @@ class TileMulOp(TileBinaryOp):
     FUNCTION: ClassVar = "mul"
     FPU: ClassVar = ttkernel.MulTilesInitOp, ttkernel.MulTilesOp
     LOWERED: ClassVar = ttkernel.MulBinaryTileInitOp, ttkernel.MulBinaryTileOp
+    INTEGERS: ClassVar = ("i32", "ui32", "ui16")
+    INTEGER: ClassVar = ttkernel.MulIntTileInitOp, ttkernel.MulIntTileOp
 
 
 @irdl_op_definition
@@ -196,6 +208,8 @@ class TileMaxOp(TileBinaryOp):
     name = "ttl.tile_max"
     FUNCTION: ClassVar = "max"
     LOWERED: ClassVar = ttkernel.MaxBinaryTileInitOp, ttkernel.MaxBinaryTileOp
+    INTEGERS: ClassVar = ("i32", "ui32")
+    INTEGER: ClassVar = ttkernel.MaxIntTileInitOp, ttkernel.MaxIntTileOp
 
 
 @irdl_op_definition
@@ -205,6 +219,8 @@ class TileMinOp(TileBinaryOp):
     name = "ttl.tile_min"
     FUNCTION: ClassVar = "min"
     LOWERED: ClassVar = ttkernel.MinBinaryTileInitOp, ttkernel.MinBinaryTileOp
+    INTEGERS: ClassVar = ("i32", "ui32")
+    INTEGER: ClassVar = ttkernel.MinIntTileInitOp, ttkernel.MinIntTileOp
 
 
 @irdl_op_definition
@@ -259,6 +275,8 @@ class TileReluOp(TileUnaryOp):
     name = "ttl.tile_relu"
     FUNCTION: ClassVar = "relu"
     LOWERED: ClassVar = ttkernel.ReluTileInitOp, ttkernel.ReluTileOp
+    INTEGERS: ClassVar = ("i32",)
+    INTEGER: ClassVar = ttkernel.ReluTileInitOp, ttkernel.ReluTileInt32Op
 
 
 @irdl_op_definition
@@ -295,6 +313,8 @@ class TileNegOp(TileUnaryOp):
     name = "ttl.tile_neg"
     FUNCTION: ClassVar = "neg"
     LOWERED: ClassVar = ttkernel.NegativeTileInitOp, ttkernel.NegativeTileOp
+    INTEGERS: ClassVar = ("i32",)
+    INTEGER: ClassVar = ttkernel.NegativeTileInitOp, ttkernel.NegativeTileInt32Op
 
 
 @irdl_op_definition
@@ -304,6 +324,8 @@ class TileAbsOp(TileUnaryOp):
     name = "ttl.tile_abs"
     FUNCTION: ClassVar = "abs"
     LOWERED: ClassVar = ttkernel.AbsTileInitOp, ttkernel.AbsTileOp
+    INTEGERS: ClassVar = ("i32",)
+    INTEGER: ClassVar = ttkernel.AbsTileInitOp, ttkernel.AbsTileInt32Op
 
 
 @irdl_op_definition
@@ -325,6 +347,26 @@ class TileCopyOp(TileUnaryOp):
     LOWERED: ClassVar = ttkernel.CopyDestValuesInitOp, ttkernel.CopyDestValuesOp
 
 
+def converts(source: Attribute, target: Attribute) -> bool:
+    """Return whether the vector unit converts between two types: floats but f16, and integers but i32 and ui32."""
+    formats = format_of(source), format_of(target)
+    integers = [each for each in formats if each in ("i32", "ui32", "ui16")]
+    known = all(each in ("f32", "bf16", "bfp8_b", "bfp4_b", *integers) for each in formats)
+    return known and (len(integers) < 2 or "ui16" in integers or formats[0] == formats[1])
+
+
+@irdl_op_definition
+class TileTypecastOp(TileUnaryOp):
+    """A tile in another type: `%b = ttl.tile_typecast %a {source = bf16, target = f32} : T -> U`."""
+
+    name = "ttl.tile_typecast"
+    FUNCTION: ClassVar = "typecast"
+    LOWERED: ClassVar = ttkernel.TypecastTileInitOp, ttkernel.TypecastTileOp
+
+    source = prop_def(Attribute)
+    target = prop_def(Attribute)
+
+
 @irdl_op_definition
 class TileFillOp(TileOp):
     """A tile whose elements are a number.
@@ -335,12 +377,14 @@ class TileFillOp(TileOp):
     name = "ttl.tile_fill"
     FUNCTION: ClassVar = "fill"
     LOWERED: ClassVar = ttkernel.FillTileInitOp, ttkernel.FillTileOp
+    INTEGERS: ClassVar = ("i32", "ui32", "ui16")
+    INTEGER: ClassVar = ttkernel.FillTileInitOp, ttkernel.FillTileIntOp
 
-    value = prop_def(FloatAttr)
+    value = prop_def(FloatAttr | IntegerAttr)
 
     assembly_format = "attr-dict `:` type($result)"
 
-    def __init__(self, value: FloatAttr, type_: Attribute) -> None:
+    def __init__(self, value: FloatAttr | IntegerAttr, type_: Attribute) -> None:
         super().__init__(properties={"value": value}, result_types=[type_])
 
 

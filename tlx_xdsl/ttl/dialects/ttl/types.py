@@ -13,7 +13,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ..ttcore import MemorySpace, MemorySpaceAttr, TileType, element_bytes
+from ..ttcore import MemorySpace, MemorySpaceAttr, TileType, element_bytes, format_of
 
 
 class LayoutKind(StrEnum):
@@ -245,7 +245,7 @@ class CBType(ParametrizedAttribute, TypeAttribute):
             raise VerifyException(f"the shape of a circular buffer is two positive numbers, found {list(self.shape)}")
         if self.buffer_factor < 1:
             raise VerifyException(f"the buffer_factor of a circular buffer is at least 1, found {self.buffer_factor}")
-        element_bytes(self.data_type)
+        (format_of if self.is_tiled else element_bytes)(self.data_type)
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:

@@ -17,7 +17,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.ttl.analysis.block_values import acquired_by, computes
 from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.dialects.ttcore import element_bytes
+from tlx_xdsl.ttl.dialects.ttcore import register_bytes
 
 PARALLEL = IteratorTypeAttr.parallel()
 REDUCTION = IteratorTypeAttr.reduction()
@@ -161,7 +161,7 @@ def is_exact(op: ttl.BlockComputeOp) -> bool:
     rounded anyway. Users that compute with the other ones compute them once more, for a result that does not depend on
     what else they are used for.
     """
-    return bool(op.TILE.CB_OPERANDS) or element_bytes(ttl.tile_of(op.result.type).data_type) == _EXACT_BYTES
+    return bool(op.TILE.CB_OPERANDS) or register_bytes(ttl.tile_of(op.result.type).data_type) == _EXACT_BYTES
 
 
 _EXACT_BYTES = 4
