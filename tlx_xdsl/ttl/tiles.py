@@ -113,7 +113,11 @@ def to_pages(array: Array, dtype: str, layout: PageLayout = TILED) -> Array:
 
 def from_pages(pages: Array, shape: Shape, dtype: str, layout: PageLayout = TILED) -> Array:
     """The tensor of `shape` that pages hold: of f32 numbers when they are floats (which holds each of them)."""
-    matrix = matrix_of(pages, shape, dtype, layout)
+    return cut(matrix_of(pages, shape, dtype, layout), shape, layout)
+
+
+def cut(matrix: Array, shape: Shape, layout: PageLayout) -> Array:
+    """The tensor of `shape` in the matrix that the memory has, without the padding."""
     if layout.kind == "interleaved":
         return matrix.reshape(shape)
     rows, columns = layout.matrix_tiles(shape)

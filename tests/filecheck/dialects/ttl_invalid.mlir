@@ -169,7 +169,7 @@ func.func @bcast(%a: tensor<2x2x!ttcore.tile<32x32, f32>>) {
 // -----
 
 func.func @no_dims(%a: tensor<2x2x!ttcore.tile<32x32, f32>>) {
-  // expected-error @below {{dims must be [0], [1] or [0, 1], found [2]}}
+  // expected-error @below {{dims of ttl.reduce_sum must be some of [0, 1], found [2]}}
   %c = ttl.reduce_sum %a {dims = [2]} : tensor<2x2x!ttcore.tile<32x32, f32>> -> tensor<2x2x!ttcore.tile<32x32, f32>>
   func.return
 }

@@ -57,10 +57,10 @@ def _like(call: Call, factor: str) -> Value:
         case _:
             raise call.error("like", f"expected a tensor of the kernel, found {like.describe()}")
     shape = _shape(call)
-    if isinstance(like, Tensor) and like.spec.layout.kind == "interleaved" and shape[1] != like.spec.shape[1]:
+    if isinstance(like, Tensor) and like.spec.layout.kind == "interleaved" and shape[-1] != like.spec.shape[-1]:
         raise call.error(
             "shape",
-            f"{like.describe()} is in rows: a block has whole rows of {like.spec.shape[1]} elements, found {shape}",
+            f"{like.describe()} is in rows: a block has whole rows of {like.spec.shape[-1]} elements, found {shape}",
         )
     return _create(call, shape, unit, _factor(call, factor))
 
@@ -83,20 +83,21 @@ def _circular_buffer(call: Call) -> Value:
     return _create(call, _shape(call), TileType.get(unit) if tiled else unit, _factor(call, factor))
 
 
-def _create(call: Call, shape: tuple[int, int], unit: Attribute, factor: int) -> Value:
+def _create(call: Call, shape: tuple[int, ...], unit: Attribute, factor: int) -> Value:
     if call.visitor.thread is not None:
         raise call.error(None, "circular buffers are shared by the threads: make them in the kernel's own body")
     return Buffer(call.visitor.builder.insert(ttl.CreateCBOp(CBType.get(shape, unit, factor))).result)
 
 
-def _shape(call: Call) -> tuple[int, int]:
+def _shape(call: Call) -> tuple[int, ...]:
     given = call["shape"]
+    wanted = "'shape' is two or more positive integers (..., rows, columns)"
     if not isinstance(given, Items):
-        raise call.error("shape", f"'shape' is two positive integers (rows, columns), found {given.describe()}")
-    sizes = [call.visitor.static_int(call.at("shape"), each, "a size of 'shape'") for each in given.items]
-    if len(sizes) != 2 or min(sizes) < 1:
-        raise call.error("shape", f"'shape' is two positive integers (rows, columns), found {tuple(sizes)}")
-    return sizes[0], sizes[1]
+        raise call.error("shape", f"{wanted}, found {given.describe()}")
+    sizes = tuple(call.visitor.static_int(call.at("shape"), each, "a size of 'shape'") for each in given.items)
+    if len(sizes) < 2 or min(sizes) < 1:
+        raise call.error("shape", f"{wanted}, found {sizes}")
+    return sizes
 
 
 def _factor(call: Call, name: str) -> int:

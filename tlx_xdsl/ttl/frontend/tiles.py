@@ -139,9 +139,12 @@ def _mismatch(what: str, first: Tiles, second: Tiles) -> str:
     found = f"{what} needs two blocks of one shape and type, found {first.describe()} and {second.describe()}"
     if not _meet(first, second):
         return f"{found}: ttl.math.typecast converts"
+    if len(first.shape) != len(second.shape):
+        return found
     for small, large in ((first, second), (second, first)):
-        dims = [dim for dim in range(2) if small.shape[dim] == 1 != large.shape[dim]]
-        if all(small.shape[dim] == large.shape[dim] for dim in range(2) if dim not in dims):
+        pairs = list(zip(small.shape, large.shape, strict=True))
+        dims = [dim for dim, (a, b) in enumerate(pairs) if a == 1 != b]
+        if all(a == b for dim, (a, b) in enumerate(pairs) if dim not in dims):
             return f"{found}: repeat the smaller one with ttl.math.broadcast(x, {large.shape}, dims={dims})"
     return found
 
@@ -149,7 +152,9 @@ def _mismatch(what: str, first: Tiles, second: Tiles) -> str:
 def matmul(visitor: Visitor, node: ast.AST, left: Value, right: Value) -> Tiles:
     """The product of matrices."""
     a, b = as_tiles(visitor, node, left, "'@'"), as_tiles(visitor, node, right, "'@'")
-    if a.shape[1] != b.shape[0] or not _meet(a, b):
+    *matrices, _, inner = a.shape
+    *others, rows, _ = b.shape
+    if inner != rows or others not in ([], matrices) or not _meet(a, b):
         raise visitor.error(
             node,
             f"'@' needs blocks of (m, k) and (k, n) tiles of one type, found {shape_text(a.shape, a.unit)} "
@@ -229,13 +234,16 @@ def _fill(call: Call) -> Value:
     return fill(call.visitor, call.at("value"), like.type, call["value"], "the value of ttl.math.fill")
 
 
-def _dims(call: Call) -> list[int]:
+def _dims(call: Call, rank: int, least: int = 0) -> list[int]:
+    """The dimensions that an argument says, of a block with `rank` of them; from `least` on."""
     given = call["dims"]
     numbers = given.items if isinstance(given, Items) else [given]
     dims = [call.visitor.static_int(call.at("dims"), each, "a dimension") for each in numbers]
-    if not dims or len(set(dims)) != len(dims) or not all(-2 <= dim < 2 for dim in dims):
-        raise call.error("dims", f"'dims' are dimensions of a block, [0], [1] or [0, 1], found {dims}")
-    return sorted({dim % 2 for dim in dims})
+    found = sorted({dim % rank for dim in dims if -rank <= dim < rank})
+    if not dims or len(found) != len(dims) or found[0] < least:
+        which = "[0], [1] or [0, 1]" if rank == 2 else f"some of {[*range(least, rank)]}"
+        raise call.error("dims", f"'dims' are dimensions of a block, {which}, found {dims}")
+    return found
 
 
 def _result_type(x: Tiles, shape: Sequence[int]) -> Attribute:
@@ -244,15 +252,19 @@ def _result_type(x: Tiles, shape: Sequence[int]) -> Attribute:
 
 @lowering("ttl.math.broadcast", "ttl.block.broadcast")
 def _broadcast(call: Call) -> Value:
-    x, dims = operand(call, "x"), _dims(call)
-    shape = _shape(call)
-    for dim in range(2):
+    x = operand(call, "x")
+    rank = len(x.shape)
+    dims, shape = _dims(call, rank), _shape(call)
+    if len(shape) != rank:
+        raise call.error("shape", f"'shape' has as many dimensions as the block, {rank}, found {shape}")
+    for dim in range(rank):
         needed = 1 if dim in dims else shape[dim]
         if x.shape[dim] != needed:
             why = "that it repeats" if dim in dims else "that it keeps"
+            line = {1: "column", 2: "row"}.get(rank - dim, "layer")
             raise call.error(
                 "x",
-                f"dims={dims} to {shape[0]}x{shape[1]} tiles needs {needed} {'row' if dim == 0 else 'column'}"
+                f"dims={dims} to {'x'.join(map(str, shape))} tiles needs {needed} {line}"
                 f"{'' if needed == 1 else 's'} of tiles along dimension {dim}, {why}, found {x.describe()}",
             )
     return _insert_dims(call, ttl.BcastOp, x, dims, shape)
@@ -269,20 +281,21 @@ def _shape(call: Call) -> tuple[int, ...]:
             return shape
         case Buffer(type=type_):
             return type_.shape
-        case Items(items=[rows, columns]):
-            sizes = [call.visitor.static_int(call.at("shape"), each, "a size") for each in (rows, columns)]
+        case Items(items=[_, _, *_] as items):
+            sizes = tuple(call.visitor.static_int(call.at("shape"), each, "a size") for each in items)
             if min(sizes) < 1:
-                raise call.error("shape", f"'shape' is two positive integers, found {sizes}")
-            return tuple(sizes)
+                raise call.error("shape", f"'shape' is two or more positive integers, found {sizes}")
+            return sizes
         case other:
-            raise call.error("shape", f"'shape' is (rows, columns) in tiles, or a block, found {other.describe()}")
+            raise call.error("shape", f"'shape' is (..., rows, columns) in tiles, or a block, found {other.describe()}")
 
 
 @lowering("ttl.math.reduce_sum", "ttl.math.reduce_max")
 def _reduce(call: Call) -> Value:
-    x, dims = operand(call, "x"), _dims(call)
+    x = operand(call, "x")
+    dims = _dims(call, len(x.shape), len(x.shape) - 2)
     op = ttl.ReduceSumOp if call.name.endswith("sum") else ttl.ReduceMaxOp
-    shape = tuple(1 if dim in dims else x.shape[dim] for dim in range(2))
+    shape = tuple(1 if dim in dims else size for dim, size in enumerate(x.shape))
     if call.given("shape") and _shape(call) != shape:
         raise call.error("shape", f"'shape' of this reduction is {shape}, found {_shape(call)}")
     return _insert_dims(call, op, x, dims, shape)

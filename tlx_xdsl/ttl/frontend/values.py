@@ -166,8 +166,7 @@ class Tensor(Value):
 
     def describe(self) -> str:
         """Show name and shape."""
-        rows, columns = self.spec.shape
-        return f"the tensor '{self.name}' of {rows}x{columns}x{self.spec.dtype}"
+        return f"the tensor '{self.name}' of {'x'.join(map(str, self.spec.shape))}x{self.spec.dtype}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +177,7 @@ class Piece(Value):
     starts: tuple[Value, ...]
     """In tiles, or in elements where the tensor has none; one number for a shard, a tile or a row."""
     sizes: tuple[int, ...] | None
-    """Rows and columns; None for what `starts` numbers."""
+    """Rows and columns, after other dimensions; None for what `starts` numbers."""
 
     def describe(self) -> str:
         """Say what it is."""

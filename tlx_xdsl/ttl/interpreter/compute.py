@@ -14,13 +14,13 @@ from xdsl.ir import Operation
 from tlx_xdsl.numerics.arrays import Array
 
 from ..dialects.ttl.base import block_shape, tile_of
-from ..dialects.ttl.compute import StoreOp
+from ..dialects.ttl.compute import DimsOp, StoreOp
 from ..formats import format_for
 from ..tiles import TILE
 from .blocks import View
 from .ttkernel import tile_math
 from .ttkernel.machine import CoreThread, of_thread
-from .ttkernel.translate import Builder, Local, attribute, integers
+from .ttkernel.translate import Builder, Local, attribute
 
 
 def value_of(op: Operation, operand: View | Array) -> Array:
@@ -78,24 +78,22 @@ def _typecast(op: Operation) -> Local:
 
 
 def _bcast(op: Operation, block: Array) -> Array:
-    rows, columns = block_shape(op.results[0].type)
-    spread = tile_math.broadcast(block, integers(op, "dims"))
-    return np.broadcast_to(spread, (rows, columns, TILE, TILE)).copy()
+    assert isinstance(op, DimsOp)
+    spread = tile_math.broadcast(block, op.tile_dims)
+    return np.broadcast_to(spread, (*block_shape(op.result.type), TILE, TILE)).copy()
 
 
 def _reduction(kind: str) -> Callable[[Operation, Array], Array]:
     """Reduce tile after tile, as the hardware does."""
 
     def reduce(op: Operation, block: Array) -> Array:
-        dims = integers(op, "dims")
-        rows, columns = block_shape(op.results[0].type)
-        made: dict[tuple[int, int], Array] = {}
-        for i in range(block.shape[0]):
-            for j in range(block.shape[1]):
-                at = (0 if 0 in dims else i, 0 if 1 in dims else j)
-                part = tile_math.reduce(kind, block[i, j], dims)
-                made[at] = tile_math.combine(kind, made[at], part) if at in made else part
-        result = np.empty((rows, columns, TILE, TILE), np.float32)
+        assert isinstance(op, DimsOp)
+        made: dict[tuple[int, ...], Array] = {}
+        for place in np.ndindex(*block.shape[:-2]):
+            at = tuple(0 if dim in op.dimensions else each for dim, each in enumerate(place))
+            part = tile_math.reduce(kind, block[place], op.tile_dims)
+            made[at] = tile_math.combine(kind, made[at], part) if at in made else part
+        result = np.empty((*block_shape(op.result.type), TILE, TILE), np.float32)
         for at, tile in made.items():
             result[at] = tile
         return result
@@ -104,17 +102,18 @@ def _reduction(kind: str) -> Callable[[Operation, Array], Array]:
 
 
 def _matmul(op: Operation, a: Array, b: Array) -> Array:
-    result = np.zeros((a.shape[0], b.shape[1], TILE, TILE), np.float32)
-    for i, j in np.ndindex(a.shape[0], b.shape[1]):
-        total = a[i, 0] @ b[0, j]
-        for k in range(1, a.shape[1]):
-            total = total + a[i, k] @ b[k, j]
-        result[i, j] = total
+    result = np.zeros((*block_shape(op.results[0].type), TILE, TILE), np.float32)
+    for *matrix, i, j in np.ndindex(*result.shape[:-2]):
+        left, right = a[tuple(matrix)], b[tuple(matrix)] if b.ndim == a.ndim else b
+        total = left[i, 0] @ right[0, j]
+        for k in range(1, left.shape[1]):
+            total = total + left[i, k] @ right[k, j]
+        result[(*matrix, i, j)] = total
     return result
 
 
 def _transpose(op: Operation, block: Array) -> Array:
-    return np.ascontiguousarray(block.transpose(1, 0, 3, 2))
+    return np.ascontiguousarray(block.swapaxes(-4, -3).swapaxes(-2, -1))
 
 
 def _mark(op: Operation) -> Local:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tlx_xdsl.element_types import BY_MLIR
@@ -125,7 +126,8 @@ interleaved = Layout("interleaved")
 def sharded(grid: Sequence[int], tiles_per_shard: Sequence[int]) -> Layout:
     """The layout of a tensor in `grid` shards (along its rows, its columns) of `tiles_per_shard` tiles (rows, columns).
 
-    Shards are numbered row by row.
+    Shards are numbered row by row; the last ones may be larger than what is left of the tensor. A tensor of more than
+    two dimensions is cut as if its matrices lay one below the other.
 
     Raises InputError for what is not two positive integers each.
     """
@@ -144,8 +146,8 @@ def _pair(name: str, given: Any) -> tuple[int, int]:
 class TensorSpec:
     """Description of a tensor that a kernel is called with, as the compiler knows it."""
 
-    shape: tuple[int, int]
-    """Rows and columns, in elements. What is missing of the last tiles is padded with zeros."""
+    shape: tuple[int, ...]
+    """Rows and columns, in elements, after other dimensions. What is missing of the last tiles is padded with zeros."""
     dtype: dtype
     layout: Layout
     memory_space: str
@@ -154,14 +156,16 @@ class TensorSpec:
     def __init__(
         self, shape: Sequence[int], dtype: Any = float32, layout: Layout = tiled, memory_space: str = "DRAM"
     ) -> None:
-        """Describe a tensor of `shape` (rows, columns) in elements.
+        """Describe a tensor of `shape` (..., rows, columns) in elements.
 
-        Raises InputError for another rank, an empty tensor, an unknown memory space, and shards that do not make up the
-        tensor, and InputTypeError for elements that no tile holds.
+        Raises InputError for fewer than two dimensions, an empty tensor, an unknown memory space, and shards that do
+        not make up the tensor, and InputTypeError for elements that no tile holds.
         """
         given: tuple[Any, ...] = tuple(shape)
-        if len(given) != 2 or not all(isinstance(size, int) and size >= 1 for size in given):
-            raise InputError(f"the shape of a kernel's tensor is two positive integers (rows, columns), found {given}")
+        if len(given) < 2 or not all(isinstance(size, int) and size >= 1 for size in given):
+            raise InputError(
+                f"the shape of a kernel's tensor is two or more positive integers (..., rows, columns), found {given}"
+            )
         if memory_space not in ("DRAM", "L1"):
             raise InputError(f"the memory space of a kernel's tensor is 'DRAM' or 'L1', found {memory_space!r}")
         object.__setattr__(self, "shape", given)
@@ -169,18 +173,20 @@ class TensorSpec:
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "memory_space", memory_space)
         if layout.grid is not None and layout.tiles_per_shard is not None:
-            cut = tuple(n * size for n, size in zip(layout.grid, layout.tiles_per_shard, strict=True))
-            if cut != self.tiles:
+            needed = prod(self.tiles[:-1]), self.tiles[-1]
+            counts = tuple(-(-each // size) for each, size in zip(needed, layout.tiles_per_shard, strict=True))
+            if counts != layout.grid:
+                cut = tuple(n * size for n, size in zip(layout.grid, layout.tiles_per_shard, strict=True))
                 raise InputError(
-                    f"{layout} has {cut[0]}x{cut[1]} tiles, but a tensor of {given[0]}x{given[1]} elements has "
-                    f"{self.tiles[0]}x{self.tiles[1]}"
+                    f"{layout} has {cut[0]}x{cut[1]} tiles, but a tensor of {'x'.join(map(str, given))} elements has "
+                    f"{needed[0]}x{needed[1]}"
                 )
 
     @property
-    def tiles(self) -> tuple[int, int]:
-        """Rows and columns of the tensor, in tiles; the last ones may be partly padding."""
-        rows, columns = self.shape
-        return -(-rows // TILE), -(-columns // TILE)
+    def tiles(self) -> tuple[int, ...]:
+        """Rows and columns of the tensor, in tiles, after other dimensions; the last ones may be partly padding."""
+        *others, rows, columns = self.shape
+        return *others, -(-rows // TILE), -(-columns // TILE)
 
 
 def tensor(

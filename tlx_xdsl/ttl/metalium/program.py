@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from ..language.tensors import DTYPES
+from ..tiles import TILED
 
 # What is reported of a kernel that does not compile, or does what it must not.
 
@@ -147,7 +148,7 @@ class Program:
             words += [cb["index"], cb["address"], cb["pages"], cb["page_bytes"]]
             words.append(_FORMATS.get(cb["data_format"], cb["data_format"]))
         for tensor, size in zip(manifest["tensors"], sizes, strict=True):
-            words += [tensor["name"], size, tensor["page_bytes"], _shard_pages(tensor)]
+            words += [tensor["name"], size, tensor["page_bytes"], *_shards(tensor)]
         for semaphore in semaphores:
             words += [semaphore["index"], semaphore["initial"]]
         for thread in manifest["threads"]:
@@ -176,5 +177,10 @@ def _initializer(arguments: Sequence[int]) -> str:
     return ", ".join(map(str, arguments)) or "0"
 
 
-def _shard_pages(tensor: Mapping[str, Any]) -> int:
-    return prod(tensor["layout"].get("tiles_per_shard", ()))
+def _shards(tensor: Mapping[str, Any]) -> list[int]:
+    """Pages of a shard, then rows and columns of tiles of the tensor and of a shard, and shards of a row; or 0."""
+    layout = tensor["layout"]
+    if "tiles_per_shard" not in layout:
+        return [0]
+    rows, columns = TILED.matrix_tiles(tuple(tensor["shape"]))
+    return [prod(layout["tiles_per_shard"]), rows, columns, *layout["tiles_per_shard"], layout["grid"][1]]

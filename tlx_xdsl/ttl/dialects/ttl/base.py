@@ -89,6 +89,14 @@ def block_shape(type_: Attribute) -> tuple[int, ...]:
     return tuple(as_block(type_).get_shape())
 
 
+def aligned(shape: tuple[int, ...], rank: int) -> tuple[int, ...] | None:
+    """The shape with `rank` dimensions: ones are added or left out in front; None where there are others."""
+    extra = len(shape) - rank
+    if any(size != 1 for size in shape[: max(extra, 0)]):
+        return None
+    return (1,) * -extra + shape[max(extra, 0) :]
+
+
 def tile_of(type_: Attribute) -> TileType:
     """The tile that a block consists of.
 

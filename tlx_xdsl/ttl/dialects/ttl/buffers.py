@@ -312,7 +312,8 @@ class CopyOp(TTLOp):
     """Begin to copy a block: `%xf = ttl.copy %acc[%r, %c], %view : T, T -> !ttl.transfer_handle<read>`.
 
     One side is a view of a circular buffer. The other is an accessor with the place in its tensor (the tile of the
-    block's upper left corner, or a tile's, row's or shard's number), or a pipe. The view holds what was read, or may be
+    block's upper left corner, or a tile's, row's or shard's number), or a pipe. Where the block has fewer dimensions
+    than the tensor it has a size of 1 in the first ones. The view holds what was read, or may be
     released, when the transfer was waited for.
 
     `synchronized` says that a semaphore is waited for instead: the sender's transfer does the copying.
@@ -379,8 +380,11 @@ class CopyOp(TTLOp):
         indices = len(self.source_indices) + len(self.destination_indices)
         match self.far.type:
             case TensorAccessorType():
-                if indices not in (1, 2) or indices != len(self.indices):
-                    raise VerifyException(f"an accessor takes one or two indices, found {indices}")
+                rank = len(block_shape(self.far.type.tensor))
+                if indices not in (1, rank) or indices != len(self.indices):
+                    raise VerifyException(
+                        f"an accessor of {rank} dimensions takes 1 or {rank} indices, found {indices}"
+                    )
             case PipeType():
                 if indices:
                     raise VerifyException(f"a pipe takes no index, found {indices}")
@@ -496,10 +500,13 @@ class DMABarrierOp(TTLOp):
         printer.print_op_attributes(self.attributes)
 
 
-def blocks_of(type_: Attribute) -> int:
-    """Blocks that a view has, by the number of its dimensions."""
-    shape = block_shape(type_)
-    return shape[0] if len(shape) == 3 else 1
+def blocks_of(view: SSAValue) -> int:
+    """Blocks that a view has, by the number of its dimensions.
+
+    Raises VerifyException for what is no view.
+    """
+    shape = block_shape(view.type)
+    return shape[0] if len(shape) > len(acquisition_of(view).cb_type.shape) else 1
 
 
 def acquisition_of(view: SSAValue) -> AcquireOp:

@@ -43,11 +43,11 @@ class BlockComputeOp(TTLOp):
     traits = traits_def(Pure(), RunsOnThread())
 
     def verify_(self) -> None:
-        """Blocks are of tiles with two dimensions, and of data types that can meet."""
+        """Blocks are of tiles with two or more dimensions, and of data types that can meet."""
         self._verify_tiles()
         for type_ in (*self.operand_types, self.result.type):
-            if len(block_shape(type_)) != 2:
-                raise VerifyException(f"expected a block with two dimensions, found {type_}")
+            if len(block_shape(type_)) < 2:
+                raise VerifyException(f"expected a block with at least two dimensions, found {type_}")
 
     def _verify_tiles(self) -> None:
         """The result is what the operands meet in, or f32 where they are floats."""
@@ -307,7 +307,7 @@ def dims_attr(dims: Sequence[int]) -> ArrayAttr[IntegerAttr]:
 
 
 class DimsOp(BlockComputeOp):
-    """Base of the operations along dimensions: 0 from row to row, 1 from column to column."""
+    """Base of the operations along dimensions: the last but one from row to row, the last from column to column."""
 
     input = operand_def(ANY_BLOCK)
     dims = prop_def(ArrayAttr[IntegerAttr])
@@ -323,11 +323,14 @@ class DimsOp(BlockComputeOp):
         return tuple(sorted(each.value.data for each in self.dims))
 
     def verify_(self) -> None:
-        """The dimensions are some of the two, and only they differ."""
+        """The dimensions are some of the block's, and only they differ."""
         super().verify_()
-        if self.dimensions not in ((0,), (1,), (0, 1)):
-            raise VerifyException(f"dims must be [0], [1] or [0, 1], found {[each.value.data for each in self.dims]}")
         narrow, wide = self.narrow_and_wide()
+        rank = len(block_shape(wide))
+        if len(block_shape(narrow)) != rank or not self.dimensions or not {*self.dimensions} <= self.possible(rank):
+            raise VerifyException(
+                f"dims of {self.name} must be some of {sorted(self.possible(rank))}, found {list(self.dimensions)}"
+            )
         for dim, (small, large) in enumerate(zip(block_shape(narrow), block_shape(wide), strict=True)):
             if dim in self.dimensions and small != 1:
                 raise VerifyException(
@@ -338,9 +341,19 @@ class DimsOp(BlockComputeOp):
                     f"{self.name} along {list(self.dimensions)} keeps dimension {dim}, found {small} and {large} tiles"
                 )
 
+    def possible(self, rank: int) -> set[int]:
+        """The dimensions that there can be for blocks with `rank` of them."""
+        return {*range(rank)}
+
     def narrow_and_wide(self) -> tuple[Attribute, Attribute]:
         """The types of the block with one tile along the dimensions, and of the other one."""
         return self.input.type, self.result.type
+
+    @property
+    def tile_dims(self) -> tuple[int, ...]:
+        """The dimensions of tiles among them: 0 from row to row, 1 from column to column."""
+        rank = len(block_shape(self.input.type))
+        return tuple(dim - rank + 2 for dim in self.dimensions if dim >= rank - 2)
 
 
 @irdl_op_definition
@@ -348,7 +361,8 @@ class BcastOp(DimsOp):
     """Spread the first row, column or element of tiles.
 
     Example: `%b = ttl.bcast %a {dims = [1]} : tensor<2x1x!tile> -> tensor<2x3x!tile>`
-    Along dimension 1, each element of the result is the one in the tile's first column of the same row.
+    Along dimension 1, each element of the result is the one in the tile's first column of the same row. Along other
+    dimensions than the last two, tiles are repeated.
     """
 
     name = "ttl.bcast"
@@ -365,6 +379,10 @@ class ReduceOp(DimsOp):
     def narrow_and_wide(self) -> tuple[Attribute, Attribute]:
         """The result is the block with one tile along the dimensions."""
         return self.result.type, self.input.type
+
+    def possible(self, rank: int) -> set[int]:
+        """The last two, which tiles have."""
+        return {rank - 2, rank - 1}
 
 
 @irdl_op_definition
@@ -395,22 +413,27 @@ class TransposeOp(BlockComputeOp):
     assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
 
     def __init__(self, input: SSAValue) -> None:
-        rows, columns = block_shape(input.type)
-        tile = tile_of(_computed(input))
-        super().__init__(operands=[input], result_types=[TensorType(tile, [columns, rows])])
+        result = TensorType(tile_of(_computed(input)), list(_transposed(block_shape(input.type))))
+        super().__init__(operands=[input], result_types=[result])
 
     def verify_(self) -> None:
-        """The shapes are each other's reverse."""
+        """The last two dimensions are exchanged."""
         super().verify_()
-        if block_shape(self.input.type)[::-1] != block_shape(self.result.type):
+        if _transposed(block_shape(self.input.type)) != block_shape(self.result.type):
             raise VerifyException(f"the transpose of {self.input.type} is not {self.result.type}")
+
+
+def _transposed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    *others, rows, columns = shape
+    return *others, columns, rows
 
 
 @irdl_op_definition
 class MatmulOp(BlockComputeOp):
     """The matrix product: `%c = ttl.matmul %a, %b : tensor<2x3x!tile>, tensor<3x4x!tile> -> tensor<2x4x!tile>`.
 
-    Sums are in 32 bits.
+    Sums are in 32 bits. A left side of more dimensions is that many matrices; the right side has as many, or is one
+    matrix for all of them.
     """
 
     name = "ttl.matmul"
@@ -422,18 +445,20 @@ class MatmulOp(BlockComputeOp):
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"
 
     def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
-        shape = [block_shape(lhs.type)[0], block_shape(rhs.type)[1]]
+        shape = [*block_shape(lhs.type)[:-1], block_shape(rhs.type)[-1]]
         super().__init__(operands=[lhs, rhs], result_types=[TensorType(tile_of(_computed(lhs, rhs)), shape)])
 
     def verify_(self) -> None:
         """The inner dimensions are equal."""
         super().verify_()
-        (rows, inner), (other, columns) = block_shape(self.lhs.type), block_shape(self.rhs.type)
+        (*matrices, rows, inner), (*others, other, columns) = block_shape(self.lhs.type), block_shape(self.rhs.type)
         if inner != other:
             raise VerifyException(
                 f"a product needs as many columns of tiles on its left as rows on its right, found {inner} and {other}"
             )
-        if block_shape(self.result.type) != (rows, columns):
+        if others and others != matrices:
+            raise VerifyException(f"a product needs as many matrices on its right, found {matrices} and {others}")
+        if block_shape(self.result.type) != (*matrices, rows, columns):
             raise VerifyException(f"the product has {rows}x{columns} tiles, found {self.result.type}")
 
 

@@ -46,6 +46,8 @@ int main(int argc, char **argv) {
   for (uint32_t i = 0; i < tensors; i++) {
     Tensor tensor;
     in >> tensor.name >> tensor.bytes >> tensor.page_bytes >> tensor.shard_pages;
+    if (tensor.shard_pages)
+      in >> tensor.rows >> tensor.columns >> tensor.shard_rows >> tensor.shard_columns >> tensor.grid_columns;
     tensor.base = TENSOR_BASE + i * TENSOR_STRIDE;
     chip.tensors.push_back(tensor);
   }

@@ -46,6 +46,8 @@ struct Tensor {
   std::string name;
   uint64_t bytes = 0;
   uint32_t page_bytes = 0, shard_pages = 1;
+  // Of a tensor in shards: rows and columns of tiles of the tensor and of a shard, and shards next to each other.
+  uint32_t rows = 0, columns = 0, shard_rows = 0, shard_columns = 0, grid_columns = 0;
   uint8_t *data = nullptr;
   uint64_t base = 0;
 };
