@@ -67,7 +67,7 @@ def transposed(x, out):
     @ttl.compute()
     def compute():
         core, _ = ttl.node(dims=2)
-        for layer in range(core, 3, 2):
+        for _ in range(core, 3, 2):
             with x_dfb.wait() as blk, out_dfb.reserve() as o:
                 o.store(ttl.math.transpose(blk) * 2.0)
 
