@@ -41,7 +41,7 @@ TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-quick test-filecheck test-unit test-backend test-all test-xdsl test-next lint format
-.PHONY: typecheck hooks docs docs-serve size bench bench-cpu bench-gpu bench-gemm table packages release clean distclean
+.PHONY: ttl-headers typecheck hooks docs docs-serve size bench bench-cpu bench-gpu bench-gemm table packages release clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -104,6 +104,13 @@ test-next: ## Lit and quick tests on the newest xDSL, Triton and torch, with pre
 	@$(BIN)/python -m pip list --disable-pip-version-check | grep -E '^(xdsl|triton|torch|numpy|ml_dtypes|llvmlite) '
 	@failed=0; $(BIN)/lit -sv $(LIT_ARGS) tests/filecheck || failed=1; \
 		$(PYTEST) -q -m quick tests/unit $(PYTEST_ARGS) || failed=1; exit $$failed
+
+ttl-headers: setup ## Compile the C++ of TTL's tests against TT-Metalium's headers (downloads ttnn's wheel, 103 MB)
+	ls build/ttnn/ttnn-0.81.1-*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps \
+		--python-version 3.12 --only-binary=:all: --dest build/ttnn ttnn==0.81.1
+	rm -rf build/ttl-cpp
+	TTL_RECORD_CPP=build/ttl-cpp $(PYTEST) -q tests/unit/ttl
+	$(BIN)/python -m tests.unit.ttl.metalium.vendor_headers build/ttl-cpp
 
 lint: setup ## Check style and formatting with ruff
 	$(BIN)/ruff check .

@@ -27,16 +27,17 @@ def scale_and_shift(x, scale, shift, out):
                 ttl.copy(scale[r, 0], column).wait()
             for b in range(blocks):
                 with x_cb.reserve() as a, shift_cb.reserve() as row:
-                    ttl.copy(x[r : r + 1, 2 * b : 2 * b + 2], a)
-                    ttl.copy(shift[0:1, 2 * b : 2 * b + 2], row)
-                    # The compiler waits for both before the blocks are pushed.
+                    first = ttl.copy(x[r : r + 1, 2 * b : 2 * b + 2], a)
+                    second = ttl.copy(shift[0:1, 2 * b : 2 * b + 2], row)
+                    first.wait()
+                    second.wait()
 
     @ttl.datamovement()
     def write():
         for r in range(rows):
             for b in range(blocks):
                 with out_cb.wait() as o:
-                    ttl.copy(o, out[r : r + 1, 2 * b : 2 * b + 2])
+                    ttl.copy(o, out[r : r + 1, 2 * b : 2 * b + 2]).wait()
 
 
 def main():

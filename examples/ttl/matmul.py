@@ -31,15 +31,17 @@ def matmul(a, b, out):
                 for k in range(k_blocks):
                     with a_cb.reserve() as x, b_cb.reserve() as y:
                         rows, inner, columns = m * BLOCK_M, k * BLOCK_K, n * BLOCK_N
-                        ttl.copy(a[rows : rows + BLOCK_M, inner : inner + BLOCK_K], x)
-                        ttl.copy(b[inner : inner + BLOCK_K, columns : columns + BLOCK_N], y)
+                        first = ttl.copy(a[rows : rows + BLOCK_M, inner : inner + BLOCK_K], x)
+                        second = ttl.copy(b[inner : inner + BLOCK_K, columns : columns + BLOCK_N], y)
+                        first.wait()
+                        second.wait()
 
     @ttl.datamovement()
     def write():
         for m in range(m_blocks):
             for n in range(n_blocks):
                 with out_cb.wait() as o:
-                    ttl.copy(o, out[m * BLOCK_M : (m + 1) * BLOCK_M, n * BLOCK_N : (n + 1) * BLOCK_N])
+                    ttl.copy(o, out[m * BLOCK_M : (m + 1) * BLOCK_M, n * BLOCK_N : (n + 1) * BLOCK_N]).wait()
 
 
 def main():

@@ -31,7 +31,7 @@ def show(args: argparse.Namespace) -> None:
     given = next((name for name in _IN_VAIN if getattr(args, name)), None)
     if given is not None:
         raise CompilationError(f"--{given}: not with --timeline, which predicts the launch and runs nothing")
-    form = _form(args.timeline)
+    form = form_of(args.timeline)
     hertz = hertz_of(args.clock)
     base = configuration_of(read(args))
     others = [beside(base, text) for text in args.beside]
@@ -47,10 +47,7 @@ def show(args: argparse.Namespace) -> None:
         width = get_terminal_size().columns
         print("\n\n".join(to_text(each, width) for each in timelines))
         return
-    write_file(Path(args.timeline), _content(form, timelines))
-    for each in timelines:
-        print(summary(each))
-    print(f"written to {args.timeline}")
+    write_timelines(args.timeline, form, timelines)
 
 
 def summary(timeline: Timeline) -> str:
@@ -61,7 +58,15 @@ def summary(timeline: Timeline) -> str:
     return f"{name}: {cycles:,.0f} cycles predicted on {timeline.chip}{time}"
 
 
-def _form(path: str) -> str:
+def write_timelines(path: str, form: str, timelines: Sequence[Timeline]) -> None:
+    """Write timelines to a file of the form that `form_of` has given, and print a line about each."""
+    write_file(Path(path), _content(form, timelines))
+    for each in timelines:
+        print(summary(each))
+    print(f"written to {path}")
+
+
+def form_of(path: str) -> str:
     """Return what is to be written, by the name of the file. Raises CompilationError for a name that says nothing."""
     for form in (".perfetto.json", ".json", ".html"):
         if path.endswith(form):

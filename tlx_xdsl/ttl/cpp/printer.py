@@ -37,7 +37,16 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
 from ..dialects.emitc import structure
-from ..dialects.emitc.expressions import BinaryOp, CastOp, CmpOp, ConditionalOp, ConstantOp, ExpressionOp, LiteralOp
+from ..dialects.emitc.expressions import (
+    BinaryOp,
+    CastOp,
+    CmpOp,
+    ConditionalOp,
+    ConstantOp,
+    ExpressionOp,
+    LiteralOp,
+    SubscriptOp,
+)
 
 # Values of `emitc` as C++: types, numbers, and expressions with as few parentheses as C++ needs.
 
@@ -137,6 +146,12 @@ def _literal(op: LiteralOp, operands: Operands) -> Expression:
 @expression_of.register
 def _cast(op: CastOp, operands: Operands) -> Expression:
     return Expression(f"({type_text(op.result.type, op)}){inner(operands.expression(op.source), _UNARY)}", _UNARY)
+
+
+@expression_of.register
+def _subscript(op: SubscriptOp, operands: Operands) -> Expression:
+    array = inner(operands.expression(op.array), ATOM)
+    return Expression(f"{array}[{operands.expression(op.index).text}]", ATOM)
 
 
 @expression_of.register

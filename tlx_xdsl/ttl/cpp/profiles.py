@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from tlx_xdsl.errors import InputError
 
+from ..elementwise import FUNCTIONS
+
 DATAFLOW = "api/dataflow/dataflow_api.h"
 """The header of data movement threads."""
 
-_UNARY = ("exp", "sqrt", "rsqrt", "recip", "relu", "gelu", "negative")
-_IN_ONE_HEADER = ("log", "tanh", "sigmoid", "abs", "square")
 _BINARY = ("add_binary", "sub_binary", "mul_binary", "div_binary")
 _MATRIX = ("add", "sub", "mul")
 _INTEGER_EXTREMES = tuple(f"binary_{kind}_{type_}" for kind in ("max", "min") for type_ in ("int32", "uint32"))
@@ -27,16 +27,25 @@ def _both(names: tuple[str, ...], header: str) -> dict[str, str]:
     return {f"{name}_tile{suffix}": header for name in names for suffix in ("", "_init")}
 
 
+def _vector_functions(one_header: str) -> dict[str, str]:
+    """The headers of functions of one register; `one_header` is that of the functions that have none of their own."""
+    return {
+        name: one_header if each.header.startswith("/") else each.header
+        for each in FUNCTIONS
+        for name in (each.callee, each.preparation, *([each.int32_callee] if each.has_int32 else []))
+    }
+
+
 _HEADERS = {
     **_both(_BINARY, "eltwise_binary_sfpu.h"),
     **_both(("binary_max", "binary_min"), "binary_max_min.h"),
-    **{name: header for unary in _UNARY for name, header in _both((unary,), f"eltwise_unary/{unary}.h").items()},
+    **_both(("remainder_binary",), "binary_remainder.h"),
     **_both(("fill",), "eltwise_unary/fill.h"),
     "fill_tile_int": "eltwise_unary/fill.h",
     **_both(("typecast",), "eltwise_unary/typecast.h"),
     **{name: f"{kind}_int_sfpu.h" for kind in ("add", "sub", "mul") for name in _both((f"{kind}_int",), "")},
     **_both(_INTEGER_EXTREMES, "binary_max_min.h"),
-    **{f"{name}_tile_int32": f"eltwise_unary/{name}.h" for name in ("negative", "relu")},
+    **_both(("where",), "eltwise_unary/where.h"),
     **{f"{name}_tiles": "eltwise_binary.h" for name in _MATRIX},
     "copy_tile": "tile_move_copy.h",
     "copy_dest_values": "copy_dest_values.h",
@@ -88,8 +97,7 @@ PROFILES = {
         compute_folder="api/compute",
         headers={
             **_HEADERS,
-            **_both(_IN_ONE_HEADER, "compute_kernel_api.h"),
-            "abs_tile_int32": "compute_kernel_api.h",
+            **_vector_functions("compute_kernel_api.h"),
             **{f"{name}_init": "eltwise_binary.h" for name in _MATRIX},
             "copy_init": "tile_move_copy.h",
             "matmul_init": "matmul.h",
@@ -114,8 +122,7 @@ PROFILES = {
         headers={
             **_HEADERS,
             # Beside the folder.
-            **_both(_IN_ONE_HEADER, "/compute_kernel_api.h"),
-            "abs_tile_int32": "/compute_kernel_api.h",
+            **_vector_functions("/compute_kernel_api.h"),
             **{f"{name}_tiles_init": "eltwise_binary.h" for name in _MATRIX},
             "binary_op_init_common": "eltwise_binary.h",
             "init_sfpu": "eltwise_unary/eltwise_unary.h",

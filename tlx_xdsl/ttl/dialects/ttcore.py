@@ -6,6 +6,8 @@ the upper right, the lower left and the lower right one, each row-major (TT-Meta
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntAttr, IntegerType, Signedness
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
@@ -32,6 +34,33 @@ SEMAPHORES = 16
 
 DATAMOVEMENT_THREADS = 2
 """Threads of a core that move data, beside the one that computes."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A chip, as far as kernels see it."""
+
+    name: str
+    columns: int
+    """Of the cores that kernels can have, where none is harvested or kept for dispatch."""
+    rows: int
+    l1_bytes: int
+    """Memory of a core that circular buffers can have."""
+    gap: tuple[int, int] | None = None
+    """The first column after a gap in the network's coordinates, and how many of them are between: the DRAM's."""
+
+    def network_columns(self, columns: int) -> tuple[int, ...]:
+        """The coordinates on the network of the first columns, less that of the first one."""
+        first, width = self.gap or (columns, 0)
+        return tuple(column + (width if column >= first else 0) for column in range(columns))
+
+
+ARCHITECTURES = {
+    "wormhole": Architecture("wormhole", 8, 8, L1_BYTES),
+    # 140 cores in the columns 1 to 7 and 10 to 16 of the network, of which one column is for dispatch.
+    "blackhole": Architecture("blackhole", 13, 10, 1_572_864, gap=(7, 2)),
+}
+"""By their names."""
 
 
 @irdl_attr_definition
@@ -75,6 +104,7 @@ UI32, UI16 = (IntegerType(bits, Signedness.UNSIGNED) for bits in (32, 16))
 
 FORMATS: dict[str, Attribute] = {"bfp8_b": BFP8, "bfp4_b": BFP4, "ui32": UI32, "ui16": UI16}
 """The types of data formats that the table of element types does not have, by their names."""
+
 
 _HELD = ("f32", "bf16", "f16", "i32", "i16", "i8")
 """Elements of the table that a data format has."""

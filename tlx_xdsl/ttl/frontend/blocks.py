@@ -86,7 +86,9 @@ def _circular_buffer(call: Call) -> Value:
 def _create(call: Call, shape: tuple[int, ...], unit: Attribute, factor: int) -> Value:
     if call.visitor.thread is not None:
         raise call.error(None, "circular buffers are shared by the threads: make them in the kernel's own body")
-    return Buffer(call.visitor.builder.insert(ttl.CreateCBOp(CBType.get(shape, unit, factor))).result)
+    made = Buffer(call.visitor.builder.insert(ttl.CreateCBOp(CBType.get(shape, unit, factor))).result)
+    call.visitor.unit.buffers.append(made)
+    return made
 
 
 def _shape(call: Call) -> tuple[int, ...]:
@@ -206,7 +208,7 @@ def store(
     if isinstance(value, Static | Index):
         stored = fill(visitor, value_node, block.type, value, "what is stored")
     else:
-        stored = as_tiles(visitor, value_node, value, "a store")
+        stored = as_tiles(visitor, value_node, value, "a store", block.type)
     types = [ttl.tile_of(each.type).data_type for each in (stored, block)]
     are_floats = all(map(is_float, types))
     if stored.shape != block.shape or not (are_floats or stored.unit == block.unit):

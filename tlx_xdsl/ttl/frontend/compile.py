@@ -14,7 +14,7 @@ from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.text.verify import verify_module
 
 from ..dialects import ttl
-from ..dialects.ttcore import GridAttr
+from ..dialects.ttcore import ARCHITECTURES, Architecture, GridAttr
 from ..language.kernel import Kernel
 from ..language.tensors import TensorSpec
 
@@ -29,7 +29,7 @@ from . import (
     tiles as tiles,
 )
 from .builder import Builder
-from .options import FULL_GRID, check_options, grid_of
+from .options import check_options, grid_of
 from .values import Static, Tensor, tensor_type
 from .visitor import Function, ThreadState, Unit, Visitor, assigned_names
 
@@ -37,20 +37,19 @@ from .visitor import Function, ThreadState, Unit, Visitor, assigned_names
 def compile_kernel(
     kernel: Kernel,
     specs: Sequence[TensorSpec | int | float | bool],
-    *,
-    full_grid: tuple[int, int] = FULL_GRID,
+    chip: Architecture = ARCHITECTURES["wormhole"],
 ) -> ModuleOp:
     """The module of a kernel with a `ttl.kernel`, every operation located in its source.
 
     `specs` has for each parameter the tensor that it stands for, or the number, which then is known at compile time.
-    `full_grid` are the columns and rows of the device's cores.
+    `chip` is the device.
 
     Raises CompilationError, located in the kernel, when arguments are missing or surplus and for every error in the
     kernel itself; also, as an internal error, for what is our fault.
     """
     source = KernelSource(kernel.fn)
     try:
-        module = _build(kernel, source, specs, full_grid)
+        module = _build(kernel, source, specs, chip)
         verify_module(module)
         return module
     except CompilationError:
@@ -61,10 +60,10 @@ def compile_kernel(
 
 
 def _build(
-    kernel: Kernel, source: KernelSource, specs: Sequence[TensorSpec | int | float | bool], full_grid: tuple[int, int]
+    kernel: Kernel, source: KernelSource, specs: Sequence[TensorSpec | int | float | bool], chip: Architecture
 ) -> ModuleOp:
     check_options(kernel, source)
-    cores = grid_of(kernel, source, full_grid)
+    cores = grid_of(kernel, source, chip)
     block = Block()
     builder = Builder(block)
     visitor = Visitor(source, Unit(builder, cores))
@@ -84,14 +83,14 @@ def _build(
     builder.location = location
     builder.insert(ttl.KernelReturnOp())
     types = [argument.type for argument in block.args]
-    op = ttl.KernelOp(source.symbol, types, Region(block), _attributes(kernel, visitor, cores))
+    op = ttl.KernelOp(source.symbol, types, Region(block), _attributes(kernel, visitor, cores, chip))
     op.location = location
     module = ModuleOp([op])
     module.location = location
     return module
 
 
-def _attributes(kernel: Kernel, visitor: Visitor, cores: tuple[int, int]) -> dict[str, Attribute]:
+def _attributes(kernel: Kernel, visitor: Visitor, cores: tuple[int, int], chip: Architecture) -> dict[str, Attribute]:
     source = visitor.source
     chosen = {
         "fp32_dest_acc_en": kernel.fp32_dest_acc_en or visitor.unit.has_wide_registers,
@@ -100,6 +99,7 @@ def _attributes(kernel: Kernel, visitor: Visitor, cores: tuple[int, int]) -> dic
     flags = {name: UnitAttr() for name, is_set in chosen.items() if is_set}
     return {
         "grid": GridAttr.get(*cores),
+        **({} if chip.name == "wormhole" else {"arch": StringAttr(chip.name)}),
         **flags,
         "python_source_file": StringAttr(source.filename),
         "python_source_line": IntegerAttr(source.tree.lineno, i64),

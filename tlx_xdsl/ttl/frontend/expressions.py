@@ -74,8 +74,10 @@ def _member(visitor: Visitor, node: ast.Attribute, owner: Namespace) -> Value:
     for part in owner.name.split(".")[1:]:
         module = getattr(module, part, None)
     found = getattr(module, node.attr, None)
-    if found is None or (node.attr not in module.__all__):
-        known = () if module is None else module.__all__
+    known = () if module is None else module.__all__
+    if module is language:
+        known = (*known, *language.math.__all__)
+    if found is None or node.attr not in known:
         raise visitor.error(node, f"'{owner.name}' has no '{node.attr}'" + did_you_mean(node.attr, known))
     return visitor.wrap(found)
 

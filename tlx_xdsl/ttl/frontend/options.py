@@ -9,10 +9,8 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 
+from ..dialects.ttcore import Architecture
 from ..language.kernel import Kernel
-
-FULL_GRID = (8, 8)
-"""Columns and rows of the cores of a device for `grid="full"`, as far as nothing else is said: those of a Wormhole."""
 
 _FLAGS = ("fp32_dest_acc_en", "dst_full_sync_en", "tiled")
 
@@ -37,8 +35,8 @@ def check_options(kernel: Kernel, source: KernelSource) -> None:
         )
 
 
-def grid_of(kernel: Kernel, source: KernelSource, full_grid: tuple[int, int]) -> tuple[int, int]:
-    """Columns and rows of the cores that run a kernel, on a device with `full_grid`.
+def grid_of(kernel: Kernel, source: KernelSource, chip: Architecture) -> tuple[int, int]:
+    """Columns and rows of the cores that run a kernel, on a chip: all that it has for `grid="full"`.
 
     Raises CompilationError at the option.
     """
@@ -51,7 +49,7 @@ def grid_of(kernel: Kernel, source: KernelSource, full_grid: tuple[int, int]) ->
             raise _error(source, "grid", message) from error
     if isinstance(grid, str):
         if grid in ("auto", "full"):
-            return full_grid
+            return chip.columns, chip.rows
         raise _error(source, "grid", f'\'grid\' is (columns, rows), "auto" or "full", found {grid!r}')
     numbers = tuple(cast(Any, grid)) if isinstance(grid, tuple | list) else (grid,)
     if len(numbers) != 2 or not all(isinstance(each, int) and each >= 1 for each in numbers):
@@ -62,11 +60,11 @@ def grid_of(kernel: Kernel, source: KernelSource, full_grid: tuple[int, int]) ->
             f"'grid' is two positive integers (columns, rows), found {grid!r}{count}: cores are in a plane",
         )
     columns, rows = numbers
-    if columns > full_grid[0] or rows > full_grid[1]:
+    if columns > chip.columns or rows > chip.rows:
         raise _error(
             source,
             "grid",
-            f"'grid' has {columns}x{rows} cores, but the device has {full_grid[0]}x{full_grid[1]}: "
+            f"'grid' has {columns}x{rows} cores, but the device has {chip.columns}x{chip.rows}: "
             "let each core do the work of several",
         )
     return columns, rows

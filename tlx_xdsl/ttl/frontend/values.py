@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 from types import ModuleType
@@ -234,6 +235,21 @@ class Tiles(Value):
     def describe(self) -> str:
         """Show the shape."""
         return shape_text(self.shape, self.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Unsettled(Value):
+    """A block whose shape or type of elements its user says: the block that it is combined with, or stored to."""
+
+    make: Callable[[TensorType[Attribute], ast.AST], Tiles]
+    """The block of a type, at a node; raises CompilationError for one that it can't have."""
+    known: TensorType[Attribute] | None
+    """The type where no user says one."""
+    what: str
+
+    def describe(self) -> str:
+        """Say what it is."""
+        return self.what
 
 
 @dataclass(frozen=True, eq=False)

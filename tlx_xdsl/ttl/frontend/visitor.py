@@ -25,7 +25,7 @@ from .. import language
 from ..language.kernel import builtin_name
 from .affine import Affine
 from .builder import Builder
-from .values import Acquired, Builtin, Index, Items, Namespace, Range, Static, Value
+from .values import Acquired, Buffer, Builtin, Index, Items, Namespace, Range, Static, Value
 
 PYTHON = {
     each: Builtin(each.__name__)
@@ -62,6 +62,8 @@ class Unit:
     """`compute` or `datamovement`, and the function of each thread."""
     has_wide_registers: bool = False
     """Whether an operation needs registers of 32 bits, whatever is in circular buffers."""
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    """The circular buffers that the kernel makes."""
 
 
 @dataclass

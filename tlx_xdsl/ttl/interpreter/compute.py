@@ -15,6 +15,7 @@ from tlx_xdsl.numerics.arrays import Array
 
 from ..dialects.ttl.base import block_shape, tile_of
 from ..dialects.ttl.compute import DimsOp, StoreOp
+from ..elementwise import FUNCTIONS, Function
 from ..formats import format_for
 from ..tiles import TILE
 from .blocks import View
@@ -28,12 +29,14 @@ def value_of(op: Operation, operand: View | Array) -> Array:
     return operand.read(op) if isinstance(operand, View) else operand
 
 
-def _elementwise(function: Callable[..., Array]) -> Builder:
+def _elementwise(function: Callable[..., Array] | Function) -> Builder:
     def build(op: Operation) -> Local:
+        function_of = tile_math.vector_function(function, op) if isinstance(function, Function) else function
+
         def run(thread: CoreThread, *operands: View | Array) -> Array:
             with np.errstate(all="ignore"):
                 values = [value_of(op, each) for each in operands]
-                return function(*values).astype(values[0].dtype)
+                return function_of(*values).astype(values[0].dtype)
 
         return run
 
@@ -83,15 +86,16 @@ def _bcast(op: Operation, block: Array) -> Array:
     return np.broadcast_to(spread, (*block_shape(op.result.type), TILE, TILE)).copy()
 
 
-def _reduction(kind: str) -> Callable[[Operation, Array], Array]:
+def _reduction(kind: str) -> Callable[..., Array]:
     """Reduce tile after tile, as the hardware does."""
 
-    def reduce(op: Operation, block: Array) -> Array:
+    def reduce(op: Operation, block: Array, scaler: Array | None = None) -> Array:
         assert isinstance(op, DimsOp)
         made: dict[tuple[int, ...], Array] = {}
         for place in np.ndindex(*block.shape[:-2]):
             at = tuple(0 if dim in op.dimensions else each for dim, each in enumerate(place))
             part = tile_math.reduce(kind, block[place], op.tile_dims)
+            part = part if scaler is None else part * scaler[0, 0, 0, 0]
             made[at] = tile_math.combine(kind, made[at], part) if at in made else part
         result = np.empty((*block_shape(op.result.type), TILE, TILE), np.float32)
         for at, tile in made.items():
@@ -139,8 +143,9 @@ def _store(op: Operation) -> Local:
 
 
 BUILDERS: dict[str, Builder] = {
-    **{f"ttl.{name}": _elementwise(function) for name, function in tile_math.UNARY.items()},
+    **{f"ttl.{function.name}": _elementwise(function) for function in FUNCTIONS},
     **{f"ttl.{name}": _elementwise(function) for name, function in tile_math.BINARY.items()},
+    "ttl.where": _elementwise(tile_math.where),
     "ttl.fill": _fill,
     "ttl.typecast": _typecast,
     "ttl.bcast": _through_memory(_bcast),

@@ -23,7 +23,8 @@ from ..tiles import TILE, cut, matrix_of, to_pages
 from .blocks import View
 from .pipes import PipeTransfer, receive, send
 from .ttkernel.circular_buffers import pending
-from .ttkernel.machine import CoreThread, Tensor, Transfer, note_write, wrong
+from .ttkernel.machine import CoreThread, Tensor, Transfer, wrong
+from .ttkernel.races import Moment, note_read, note_write
 from .ttkernel.translate import Builder, Local, Step, Touch, attribute
 
 
@@ -53,15 +54,15 @@ def _begin(
     if (other := pending(thread, view.start, view.size)) is not None and (is_read or other.is_read):
         raise wrong(op, thread, f"begins a {words} where its {other.words} is still under way",
                     [f"{location_of(other.op)}: that is begun here"])  # fmt: skip
-    place = _place(op, thread, tensor, indices, view)
+    place, begun = _place(op, thread, tensor, indices, view), thread.clock.now
     if is_read:
         if not view.is_written:
             raise wrong(op, thread, f"reads into a block of {view.buffer.label} that it has waited for, not reserved")
         thread.core.poison(view.start, view.size)
-        land = lambda: _land_read(op, thread, tensor, place, view)  # noqa: E731
+        land = lambda: _land_read(op, thread, tensor, place, view, begun)  # noqa: E731
     else:
         view.read(op)
-        land = lambda: _land_write(op, thread, tensor, place, view)  # noqa: E731
+        land = lambda: _land_write(op, thread, tensor, place, view, begun)  # noqa: E731
     kind = "dram read" if is_read else "dram write"
     touches = tuple((kind, tensor, page) for page in _pages_of(tensor, place))
     transfer = Transfer(op, words, is_read, view.start, view.start + view.size, land, touches)
@@ -158,19 +159,18 @@ def _pages_of(tensor: Tensor, place: Place) -> list[int]:
     return [row * width + first + each for row in (place.rows[::TILE] // TILE).tolist() for each in range(count)]
 
 
-def _land_read(op: Operation, thread: CoreThread, tensor: Tensor, place: Place, view: View) -> None:
+def _land_read(op: Operation, thread: CoreThread, tensor: Tensor, place: Place, view: View, begun: Moment) -> None:
     for page in _pages_of(tensor, place):
-        tensor.writes.pop(page, None)
-        tensor.reads.setdefault(page, []).append(op)
+        note_read(op, thread, tensor, page, begun)
     values = _cached(thread, tensor)[place.rows, place.column : place.column + place.columns]
     if tensor.layout.kind != "interleaved":
         values = values.reshape(-1, TILE, place.columns // TILE, TILE).swapaxes(1, 2)
     view.write(op, values)
 
 
-def _land_write(op: Operation, thread: CoreThread, tensor: Tensor, place: Place, view: View) -> None:
+def _land_write(op: Operation, thread: CoreThread, tensor: Tensor, place: Place, view: View, begun: Moment) -> None:
     for page in _pages_of(tensor, place):
-        note_write(op, thread, tensor, page)
+        note_write(op, thread, tensor, page, begun)
     values = view.read(op)
     if tensor.layout.kind != "interleaved":
         values = values.reshape(-1, place.columns // TILE, TILE, TILE).swapaxes(1, 2)
@@ -209,6 +209,7 @@ def _land(thread: CoreThread, transfer: Transfer) -> None:
     if transfer in thread.transfers:
         thread.transfers.remove(transfer)
         transfer.land()
+        thread.clock.release()
 
 
 def wait(op: Operation) -> Step:

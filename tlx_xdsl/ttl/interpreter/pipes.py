@@ -18,6 +18,7 @@ from ..dialects.ttl.buffers import CopyOp
 from ..dialects.ttl.pipes import CreatePipeOp
 from .blocks import View
 from .ttkernel.machine import CoreThread, Transfer, wrong
+from .ttkernel.races import Moment
 from .ttkernel.translate import Local
 
 Place = tuple[int, int]
@@ -35,7 +36,9 @@ class Pipe:
     )
     """What each receiver has asked for so far."""
     sends: int = 0
-    sent: list[Array] = field(default_factory=list[Array])
+    sent: list[tuple[Array, Moment]] = field(default_factory=list[tuple[Array, Moment]])
+    asked: dict[Place, list[Moment]] = field(default_factory=dict[Place, list[Moment]])
+    """When each receiver has asked."""
 
     @property
     def label(self) -> str:
@@ -81,14 +84,23 @@ def send(op: CopyOp) -> Local:
 
 def _land_send(op: Operation, thread: CoreThread, pipe: Pipe, number: int, view: View) -> None:
     data = view.read(op).copy()
-    pipe.sent.append(data)
     if not pipe.is_synchronized:
+        for moments in pipe.asked.values():
+            for moment in moments[number : number + 1]:
+                thread.clock.acquire(moment)
+        pipe.sent.append((data, thread.clock.release()))
         return
     for place in pipe.op.destinations:
         asked = pipe.receives.get(place, [])
         if len(asked) <= number:
             raise wrong(op, thread, f"sends block {number} through {pipe.label}, before core {place} has reserved it")
         asked[number][1].write(op, data)
+
+
+def _land_receive(op: CopyOp, thread: CoreThread, pipe: Pipe, number: int, view: View) -> None:
+    data, moment = pipe.sent[number]
+    view.write(op, data)
+    thread.clock.acquire(moment)
 
 
 def receive(op: CopyOp) -> Local:
@@ -104,9 +116,11 @@ def receive(op: CopyOp) -> Local:
         asked = pipe.receives.setdefault(place, [])
         number = len(asked)
         asked.append((thread, view))
+        if not synchronized:
+            pipe.asked.setdefault(place, []).append(thread.clock.release())
         transfer = PipeTransfer(
             op, f"copy from {pipe.label}", True, view.start, view.start + view.size,
-            lambda: None if synchronized else view.write(op, pipe.sent[number]), (("pipe", pipe),),
+            lambda: None if synchronized else _land_receive(op, thread, pipe, number, view), (("pipe", pipe),),
             is_ready=lambda: synchronized or len(pipe.sent) > number,
             reason=lambda: f"waits for block {number} of {pipe.label}, {len(pipe.sent)} were sent",
         )  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from xdsl.ir import Operation
 
 from .ttkernel import semaphores
@@ -51,8 +49,7 @@ def _increment(op: Operation) -> Local:
 
     def run(thread: CoreThread, index: int, value: int, *coordinates: int) -> None:
         for core in _targets(op, thread, coordinates or (thread.x, thread.y), loopback=True):
-            apply = partial(semaphores.arrive, op, thread, core, index, value)
-            thread.machine.post(op, thread, apply, (("semaphore", core, index, "add"),))
+            semaphores.post_add(op, thread, core, index, value)
 
     return run
 

@@ -96,6 +96,10 @@ class Kernel(ByName):
         """
         return importlib.import_module(RUNTIME).run(self, *arguments, **options)
 
+    def launch_ttnn(self, *arguments: Any, options: Any = None) -> Any:
+        """Run the kernel on the card that holds these tensors of `ttnn`; see `tlx_xdsl.ttl.runtime.launch_ttnn`."""
+        return importlib.import_module(RUNTIME).launch_ttnn(self, *arguments, options=options)
+
 
 def kernel(
     fn: Callable[..., None] | None = None,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..dialects.ttcore import ARCHITECTURES
+from ..elementwise import FUNCTIONS
 from ..language.tensors import DTYPES
 from ..tiles import TILED
 
@@ -45,16 +47,12 @@ _COMPUTE = (
     "binary_max_min.h",
     "pack.h",
     "eltwise_unary/eltwise_unary.h",
-    "eltwise_unary/exp.h",
     "eltwise_unary/fill.h",
-    "eltwise_unary/gelu.h",
-    "eltwise_unary/negative.h",
-    "eltwise_unary/recip.h",
-    "eltwise_unary/relu.h",
-    "eltwise_unary/rsqrt.h",
-    "eltwise_unary/sqrt.h",
+    "eltwise_unary/where.h",
     "eltwise_unary/typecast.h",
+    "binary_remainder.h",
     *(f"{name}_int_sfpu.h" for name in ("add", "sub", "mul")),
+    *sorted({each.header for each in FUNCTIONS if not each.header.startswith("/")}),
 )
 """In both versions."""
 
@@ -140,6 +138,7 @@ class Program:
         semaphores = manifest.get("semaphores", ())
         words: list[object] = [seed, self._capacity(capacity), *manifest["grid"]]
         words += [len(manifest["cbs"]), len(names), len(semaphores), len(manifest["threads"])]
+        words += ARCHITECTURES[manifest.get("arch", "wormhole")].network_columns(manifest["grid"][0])
         for cb in manifest["cbs"]:
             if cb["address"] is None:
                 raise MetaliumError(
@@ -153,7 +152,8 @@ class Program:
             words += [semaphore["index"], semaphore["initial"]]
         for thread in manifest["threads"]:
             common = [names.index(name) for name in thread["common_runtime_args"]]
-            words += [thread["name"], int(thread["kind"] == "compute"), len(common), *common]
+            noc = int(thread.get("noc") == "NOC_1")
+            words += [thread["name"], int(thread["kind"] == "compute"), noc, len(common), *common]
         return " ".join(map(str, words)) + "\n"
 
     def _capacity(self, chosen: int | None) -> int:

@@ -9,4 +9,5 @@ from .compilation import (
     frontend_module as frontend_module,
 )
 from .execution import MACHINES as MACHINES, Prepared as Prepared, run as run
+from .launch import launch_ttnn as launch_ttnn, program_descriptor as program_descriptor
 from .specs import specs_of as specs_of

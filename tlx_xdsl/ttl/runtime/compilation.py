@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.errors import InputError
+from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
 
 from ..cpp import MAIN_PROFILE, print_cpp
+from ..dialects.ttcore import ARCHITECTURES, Architecture
 from ..frontend import compile_kernel as frontend
 from ..language.kernel import Kernel
 from ..transforms.manifest import manifest
@@ -41,11 +44,37 @@ class Options:
     """When the matrix unit does element-wise operations: `auto`, `always` or `never`."""
     lines: bool = True
     """Whether the C++ has `#line` directives that name the lines of the Python source."""
+    strict: bool = False
+    """Whether it is an error what the compiler repairs otherwise, and says in a remark."""
+    arch: str = "wormhole"
+    """The chip: `wormhole` or `blackhole`."""
+    grid: tuple[int, int] | None = None
+    """Columns and rows of cores that the device has, where some are harvested or others' work."""
+    l1: int | None = None
+    """Bytes of a core's memory for circular buffers; those of the chip by default."""
+
+    @property
+    def chip(self) -> Architecture:
+        """The chip with the cores that there are.
+
+        Raises InputError for an unknown one, and for a grid that is larger than it has.
+        """
+        if self.arch not in ARCHITECTURES:
+            raise InputError(f"expected one of the architectures {', '.join(ARCHITECTURES)}, found '{self.arch}'")
+        chip = ARCHITECTURES[self.arch]
+        columns, rows = self.grid or (chip.columns, chip.rows)
+        if not (1 <= columns <= chip.columns and 1 <= rows <= chip.rows):
+            raise InputError(f"a {chip.name} has {chip.columns}x{chip.rows} cores for kernels, found {columns}x{rows}")
+        if self.l1 is not None and not 0 < self.l1 <= chip.l1_bytes:
+            message = f"a core of a {chip.name} has {chip.l1_bytes:,} B for circular buffers, found {self.l1:,}"
+            raise InputError(message)
+        return replace(chip, columns=columns, rows=rows, l1_bytes=self.l1 or chip.l1_bytes)
 
     @property
     def passes(self) -> Mapping[str, Any]:
         """The options of the pipeline."""
-        return {"schedule": self.schedule, "capacity": self.capacity, "fpu": self.fpu, "profile": self.profile}
+        names = ("schedule", "capacity", "fpu", "profile", "strict")
+        return {**{name: getattr(self, name) for name in names}, "budget": self.chip.l1_bytes}
 
 
 @dataclass(frozen=True)
@@ -67,12 +96,12 @@ class CompiledKernel:
         return json.dumps(self.manifest, indent=2) + "\n"
 
 
-def frontend_module(kernel: Kernel, specs: Sequence[Spec]) -> ModuleOp:
+def frontend_module(kernel: Kernel, specs: Sequence[Spec], options: Options | None = None) -> ModuleOp:
     """The verified module that the frontend makes of a kernel.
 
     Raises CompilationError, at the user's line, for what is wrong in the kernel.
     """
-    return frontend(kernel, specs)
+    return frontend(kernel, specs, (Options() if options is None else options).chip)
 
 
 def synchronized_module(kernel: Kernel, specs: Sequence[Spec], options: Options | None = None) -> ModuleOp:
@@ -80,7 +109,7 @@ def synchronized_module(kernel: Kernel, specs: Sequence[Spec], options: Options 
 
     Raises CompilationError, at the user's line, for what is wrong in the kernel.
     """
-    module = frontend_module(kernel, specs)
+    module = frontend_module(kernel, specs, options)
     for each in ttl_pipeline(**(Options() if options is None else options).passes, to="synchronized"):
         each.apply(make_context(), module)
     verify_module(module)
@@ -100,7 +129,7 @@ def compile_kernel(
 
     Raises CompilationError, at the user's line, for what is wrong in the kernel or does not fit the hardware.
     """
-    return compile_module(frontend_module(kernel, specs), options, on_stage=on_stage)
+    return compile_module(frontend_module(kernel, specs, options), options, on_stage=on_stage)
 
 
 def compile_module(
@@ -116,15 +145,27 @@ def compile_module(
         on_stage(FRONTEND, print_module(module))
     ready: ModuleOp | None = None
     facts: dict[str, Any] = {}
+    remarks: list[Diagnostic] = []
     for each in ttl_pipeline(**chosen.passes):
         if each.name == EMITC:
             verify_module(module)
             ready, facts = module.clone(), manifest(module)
             if chosen.capacity is not None:
                 facts["options"]["dst_capacity"] = chosen.capacity
-        each.apply(context, module)
+        with collected_diagnostics() as found:
+            each.apply(context, module)
+        for diagnostic in found:
+            report_again(diagnostic)
+        remarks += [each for each in found if each.severity == "remark"]
         if on_stage is not None:
             on_stage(each.name, print_module(module))
     assert ready is not None, "the pipeline ends in C++"
+    facts["remarks"] = [_as_json(each) for each in remarks]
     sources = print_cpp(module, lines=chosen.lines)
     return CompiledKernel(facts["kernel"], ready, sources, facts)
+
+
+def _as_json(remark: Diagnostic) -> dict[str, Any]:
+    place = remark.location
+    where = {} if place is None else {"file": place.filename, "line": place.line, "column": place.column}
+    return {**where, "message": remark.message, "notes": [str(each) for each in remark.notes]}

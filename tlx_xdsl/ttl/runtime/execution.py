@@ -12,6 +12,7 @@ from tlx_xdsl.errors import CompilationError, InputError, SourceLocation
 from tlx_xdsl.runtime.driver.host_values import on_host
 from tlx_xdsl.text.diagnostics import report_again, source_line
 
+from ..cost import Profile, profile
 from ..interpreter import run as run_tensors
 from ..interpreter.ttkernel import Exploration, Plan, Report, explore, make_plan, run as run_ttkernel
 from ..language.kernel import Kernel
@@ -58,7 +59,9 @@ class Prepared:
     def _arrays(self, arguments: Sequence[Any]) -> list[Any]:
         return [each for each in self._on_host(arguments) if not isinstance(each, bool | int | float)]
 
-    def run(self, arguments: Sequence[Any], *, schedule: str = "round-robin", seed: int = 0) -> Report | None:
+    def run(
+        self, arguments: Sequence[Any], *, schedule: str | Sequence[int] = "round-robin", seed: int = 0
+    ) -> Report | None:
         """Run the kernel on arrays like those that it was compiled for, which it reads and writes in place.
 
         The report says what was strange; the C++ gives none.
@@ -74,6 +77,21 @@ class Prepared:
             case _:
                 run_cpp(self._compiled, self._specs, arrays, seed=seed)
                 return None
+
+    def profile(
+        self, arguments: Sequence[Any], *, schedule: str | Sequence[int] = "round-robin", seed: int = 0
+    ) -> Profile:
+        """Run the kernel as `run` does, and give what it moves and computes.
+
+        Raises InputError for a machine other than `ttkernel`.
+        """
+        if self._machine != "ttkernel":
+            raise InputError(f"a profile is of a run on the machine 'ttkernel', found '{self._machine}'")
+        fidelity: str = self._compiled.manifest["options"].get("math_fidelity") or "HiFi4"
+        return profile(
+            self._module, self._arrays(arguments), fidelity=fidelity, schedule=schedule, seed=seed,
+            capacity=self._capacity,
+        )  # fmt: skip
 
     def explore(self, arguments: Sequence[Any], budget: int = 1000) -> Exploration | None:
         """Run the kernel in every order of its threads that makes a difference, `budget` runs at most.
@@ -98,12 +116,13 @@ def run(
     *arguments: Any,
     machine: str = MACHINES[0],
     options: Options | None = None,
-    schedule: str = "round-robin",
+    schedule: str | Sequence[int] = "round-robin",
     seed: int = 0,
 ) -> None:
     """Run a kernel on arrays of numpy or tensors of torch, which it reads and writes in place, and on numbers.
 
-    `schedule` and `seed` choose who goes on when several threads can (`interpreter/scheduler.py`).
+    `schedule` and `seed` choose who goes on when several threads can (`interpreter/scheduler.py`); a schedule can also
+    be the choices of an exploration.
 
     Raises CompilationError for an error in the kernel; of that class, a Fault for what it does wrong in the run.
     """

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, SourceLocation
+from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.limits import POLICIES, SEEDED
 from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.text.printer import locations_first
@@ -21,22 +24,25 @@ from tlx_xdsl.tools.commands.array_checks import Expected, check_array, expected
 from tlx_xdsl.tools.launch_line.launches import Hint, argument_value
 from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
-from tlx_xdsl.tools.output import say, warn, write_file
+from tlx_xdsl.tools.output import say, write_file
 
-from ..interpreter.ttkernel import Report
+from ..cost import Profile
+from ..cpp import MAIN_PROFILE
+from ..interpreter.ttkernel.threads import choices_text
 from ..language.kernel import Kernel
 from ..runtime import Options, Prepared, compile_kernel, specs_of
+from ..runtime.launch import launch_arrays
 from ..runtime.specs import annotated, parameters
 from ..runtime.stand_in import ttl_importable
 
+COUNTS = ""
+"""The value of `--profile` that asks for what a run moves and computes."""
 SCHEDULES = 8
 """Schedules of each kind with a seed that `tlx ttl check` tries."""
 BUDGET = 200
 """Runs in which it looks for orders that make a difference."""
 _TYPES = {"f32": "fp32", "bfp8_b": "fp32", "bfp4_b": "fp32", "ui32": "u32", "ui16": "u16"}
 """The words of the command line for types of elements, where they are not ours."""
-SHOWN = 8
-"""Numbers of pages in a warning."""
 
 
 def run(args: argparse.Namespace) -> None:
@@ -86,7 +92,24 @@ def _arrays(arguments: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 
 def _options(args: argparse.Namespace) -> Options:
-    return Options(args.profile, not args.no_schedule, args.capacity, args.fpu, not args.no_lines)
+    return Options(
+        MAIN_PROFILE if args.profile == COUNTS else args.profile,
+        not args.no_schedule,
+        args.capacity,
+        args.fpu,
+        not args.no_lines,
+        strict=args.strict,
+        arch=args.arch,
+        grid=None if args.grid is None else _grid(args.grid),
+        l1=args.l1,
+    )
+
+
+def _grid(text: str) -> tuple[int, int]:
+    columns, _, rows = text.partition("x")
+    if not (columns.isdecimal() and rows.isdecimal()):
+        raise CompilationError(f"--grid: expected COLUMNSxROWS such as 8x7, found '{text}'")
+    return int(columns), int(rows)
 
 
 def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
@@ -125,34 +148,86 @@ def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]
 
 
 def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    values = list(arguments.values())
+    prepared = Prepared(kernel, values, args.machine, _options(args))
+
+    timed: list[Profile] = []
+
+    def run() -> tuple[str, str]:
+        if _is_timed(args):
+            timed.append(prepared.profile(values, schedule=args.schedule, seed=args.seed))
+            report = timed[0].report
+        else:
+            report = prepared.run(values, schedule=args.schedule, seed=args.seed)
+        for warning in () if report is None else report.warnings:
+            say(warning)
+        schedule = args.schedule if isinstance(args.schedule, str) else f"{len(args.schedule)} choices"
+        return f"run on the machine '{args.machine}'", f"{schedule}, seed {args.seed}"
+
+    def show() -> None:
+        for each in timed:
+            _show(args, each)
+
+    _outcome(args, arguments, run, show)
+
+
+def _launch(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    def run() -> tuple[str, str]:
+        try:
+            launch_arrays(kernel, list(arguments.values()), _options(args), device=args.device)
+        except RuntimeError as error:
+            # What ttnn says of a card or of a program ends in addresses of its own functions.
+            said = " ".join(str(error).split("backtrace:")[0].split())
+            raise CompilationError(f"ttnn: {said}") from error
+        return f"run on the card {args.device}", "with transfers and compilation"
+
+    _outcome(args, arguments, run, lambda: None)
+
+
+def _outcome(
+    args: argparse.Namespace,
+    arguments: dict[str, Any],
+    run: Callable[[], tuple[str, str]],
+    show: Callable[[], None],
+) -> None:
+    """Run, say what tensors have become, and check and save them; `run` returns where and how that was.
+
+    `show` says what else is asked for.
+    """
     arrays = _arrays(arguments)
     expected, saved = _expected(args, arrays), _known(args, arrays, "save")
     bytes_before = {name: array.tobytes() for name, array in arrays.items()}
     begin = time.perf_counter()
-    values = list(arguments.values())
-    prepared = Prepared(kernel, values, args.machine, _options(args))
-    report = prepared.run(values, schedule=args.schedule, seed=args.seed)
+    where, how = run()
     seconds = time.perf_counter() - begin
-    if report is not None:
-        _warn(report)
     changed = [name for name, array in arrays.items() if array.tobytes() != bytes_before[name]]
     for name in changed:
         print(f"{name}: {summary(arrays[name])}")
     if not changed:
         print("no tensor has changed")
-    print(f"run on the machine '{args.machine}' in {seconds:.2f} s: {args.schedule}, seed {args.seed}")
+    print(f"{where} in {seconds:.2f} s: {how}")
+    show()
     for name, path in saved.items():
         np.save(path, arrays[name])
     for name, wanted in expected.items():
         check_array(name, arrays[name], wanted, args.tolerance)
 
 
-def _warn(report: Report) -> None:
-    for warning in report.warnings:
-        say(warning)
-    for name, pages in report.unwritten.items():
-        shown = ", ".join(map(str, pages[:SHOWN])) + (", ..." if len(pages) > SHOWN else "")
-        warn(f"{len(pages)} pages of '{name}' were not written: {shown}")
+def _is_timed(args: argparse.Namespace) -> bool:
+    return args.profile == COUNTS or args.timeline is not None
+
+
+def _show(args: argparse.Namespace, timed: Profile) -> None:
+    """Print or write what `--profile` and `--timeline` ask for."""
+    from tlx_xdsl.timing.show.text import to_text
+    from tlx_xdsl.tools.commands.run_timeline import TEXT, form_of, write_timelines
+
+    if args.profile == COUNTS:
+        print(timed.text())
+    if args.timeline == TEXT:
+        print(to_text(timed.timeline, get_terminal_size().columns))
+    elif args.timeline is not None:
+        write_timelines(args.timeline, form_of(args.timeline), [timed.timeline])
 
 
 def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
@@ -164,7 +239,8 @@ def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) 
     first: dict[str, bytes] = {}
     for schedule, seed in schedules:
         copies = {name: array.copy() for name, array in arrays.items()}
-        prepared.run(list((arguments | copies).values()), schedule=schedule, seed=seed)
+        with _replayed(f"{schedule} --seed {seed}"):
+            prepared.run(list((arguments | copies).values()), schedule=schedule, seed=seed)
         if not first:
             first = {name: array.tobytes() for name, array in copies.items()}
             for name, wanted in expected.items():
@@ -181,9 +257,20 @@ def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) 
     if found is None:
         return
     if found.fault is not None:
-        raise found.fault
+        with _replayed(choices_text(found.choices)):
+            raise found.fault
     amount = "all orders of its threads" if found.complete else f"{found.runs} orders of its threads, of more"
     print(f"no fault in {amount} ({found.runs} run{'' if found.runs == 1 else 's'})")
+
+
+@contextmanager
+def _replayed(schedule: str) -> Generator[None]:
+    """Say in a fault how to have it again."""
+    try:
+        yield
+    except Fault as fault:
+        fault.notes = (*fault.notes, f"found with --schedule {schedule}: 'tlx ttl run' repeats it with that")
+        raise
 
 
 def _expected(args: argparse.Namespace, arrays: dict[str, NDArray[Any]]) -> dict[str, Expected]:
@@ -206,6 +293,7 @@ def _known(args: argparse.Namespace, arrays: dict[str, NDArray[Any]], option: st
 _ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, Any]], None]] = {
     "compile": _compile,
     "run": _run,
+    "launch": _launch,
     "check": _check,
 }
 

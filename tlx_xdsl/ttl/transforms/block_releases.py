@@ -15,21 +15,22 @@ from ..analysis.protocol import VIOLATION, name_of, place_of
 from ..dialects.ttl import AcquireOp, BlockOp, CBOp, CBPopOp, CBPushOp, KernelOp, ReleaseOp
 
 
-def complete_releases(kernel: KernelOp) -> None:
-    """Give every block back that a thread acquires, after its last use.
+def complete_releases(kernel: KernelOp) -> dict[ReleaseOp, AcquireOp]:
+    """Give every block back that a thread acquires, after its last use; the steps that were added, for which blocks.
 
     A push or pop that a thread leaves out is put after the last use of the block and of all that is computed from it,
     before the next step that acquires a block of the same buffer: otherwise that one would give the same block.
 
     Raises CompilationError for a block that is used after it was given back.
     """
+    added: dict[ReleaseOp, AcquireOp] = {}
     for thread in kernel.threads:
-        added: set[Operation] = set()
         for acquire in [op for op in thread.walk() if isinstance(op, AcquireOp)]:
             _complete(acquire, added)
+    return added
 
 
-def _complete(acquire: AcquireOp, added: set[Operation]) -> None:
+def _complete(acquire: AcquireOp, added: dict[ReleaseOp, AcquireOp]) -> None:
     """Add the push or pop for one acquisition, if it is missing; `added` has those that were."""
     block = acquire.parent
     assert block is not None
@@ -55,7 +56,7 @@ def _complete(acquire: AcquireOp, added: set[Operation]) -> None:
         while isinstance(last.next_op, ReleaseOp) and last.next_op in added:
             last = last.next_op
         Rewriter.insert_op(release, InsertPoint.after(last))
-        added.add(release)
+        added[release] = acquire
 
 
 def _next_acquisition(acquire: AcquireOp) -> Operation | None:

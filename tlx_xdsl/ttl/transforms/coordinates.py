@@ -2,7 +2,8 @@
 
 Kernels speak of logical coordinates, the network on chip takes virtual ones, and the device says where a core is in
 both (TT-Metalium: `my_x`, `get_relative_logical_x`). The grid is a rectangle on both sides, so the virtual
-coordinates of any core are those of the own one plus the difference between the logical ones.
+coordinates of any core are those of the own one plus the difference between the logical ones; where the columns have a
+gap (Blackhole), the device's table has them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.transforms.rewriting import ops_of
 
+from ..dialects.ttkernel.base import NocAddressType
+from ..dialects.ttkernel.noc import GetNocMulticastAddrOp, VirtualXOp
 from ..dialects.ttl.kernel import CoreOp, GetShardIdOp
 from .thread_function import Emitter, Number, ThreadFunction
 
@@ -19,11 +22,42 @@ Point = tuple[Number, Number]
 """(x, y)."""
 
 
-def virtual_of(thread: ThreadFunction, user: Operation, logical: Point) -> tuple[SSAValue, SSAValue]:
-    """The virtual coordinates (i32) of the core with these logical ones."""
+def virtual_of(
+    thread: ThreadFunction, user: Operation, logical: Point, own: tuple[int, int] | None = None
+) -> tuple[SSAValue, SSAValue]:
+    """The virtual coordinates (i32) of the core with these logical ones; `own` are those of this core, if known."""
     emit = thread.emitter(user)
-    x, y = (emit.i32(emit.add(offset, each, i32)) for offset, each in zip(_offsets(thread, user), logical, strict=True))
-    return x, y
+    offsets = _offsets(thread, user) if own is None else thread.virtual(user)
+    less = (0, 0) if own is None else own
+
+    def place(axis: int) -> SSAValue:
+        return emit.i32(emit.add(offsets[axis], emit.sub(logical[axis], less[axis]), i32))
+
+    if has_gap(thread):
+        return emit.result(VirtualXOp(operands=[emit.i32(logical[0])], result_types=[i32])), place(1)
+    return place(0), place(1)
+
+
+def multicast_address(
+    thread: ThreadFunction,
+    user: Operation,
+    first: Point,
+    last: Point,
+    address: SSAValue,
+    own: tuple[int, int] | None = None,
+) -> SSAValue:
+    """The address in the memories of a range of cores, in the direction of the thread's network."""
+    corners = [virtual_of(thread, user, first, own), virtual_of(thread, user, last, own)]
+    if thread.noc == 1:
+        corners.reverse()
+    operands = [*corners[0], *corners[1], address]
+    return thread.emitter(user).result(GetNocMulticastAddrOp(operands=operands, result_types=[NocAddressType()]))
+
+
+def has_gap(thread: ThreadFunction) -> bool:
+    """Return whether columns of the kernel's grid are not one after the other on the network."""
+    columns = thread.driver.architecture.network_columns(thread.driver.grid.x)
+    return columns[-1] != len(columns) - 1
 
 
 def _offsets(thread: ThreadFunction, user: Operation) -> tuple[SSAValue, SSAValue]:

@@ -34,12 +34,15 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
 
+from ..dialects.ttkernel.base import NOC, ThreadAttr, ThreadKind
+from ..dialects.ttl.base import THREAD
 from ..dialects.ttl.buffers import CopyOp, DMABarrierOp, WaitOp
+from ..dialects.ttl.kernel import KernelDriverOp
 from ..dialects.ttl.pipes import CreatePipeOp, IfDstOp, IfSrcOp, PipeYieldOp
 from ..dialects.ttl.types import Direction, PipeType
 from .coordinates import is_at, lower_coordinates
 from .tensor_copies import lower_send, lower_tensor_copy, pipe_of
-from .thread_function import ThreadFunction, thread_functions
+from .thread_function import ThreadFunction, integer, thread_functions
 from .views import Views
 
 
@@ -54,11 +57,23 @@ class LowerDataMovementPass(Pass):
         Raises CompilationError for a copy that no transfer can make.
         """
         threads = [*thread_functions(op)]
+        _choose_networks(threads)
         receivers = _receivers(threads)
         for thread in threads:
             _lower_copies(thread, receivers)
             _lower_branches(thread)
             lower_coordinates(thread)
+
+
+def _choose_networks(threads: list[ThreadFunction]) -> None:
+    """Give the second thread that moves data NOC_1, as TT-Metalium's writers have it; the first one has NOC_0."""
+    moving: dict[KernelDriverOp, list[ThreadFunction]] = {}
+    for thread in threads:
+        if thread.function.attributes[THREAD] == ThreadAttr(ThreadKind.NOC):
+            moving.setdefault(thread.driver, []).append(thread)
+    for _, *second in moving.values():
+        for thread in second:
+            thread.function.attributes[NOC] = integer(1)
 
 
 def _receivers(threads: list[ThreadFunction]) -> dict[CreatePipeOp, SSAValue]:

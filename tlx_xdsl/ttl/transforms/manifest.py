@@ -2,21 +2,23 @@
 
 `manifest(module)` is a dictionary of numbers, strings, lists and dictionaries, so that it can be written as JSON:
 
-- `kernel`: its name; `grid`: [columns, rows] of cores;
+- `kernel`: its name; `arch`: `wormhole` or `blackhole`; `grid`: [columns, rows] of cores;
 - `cbs`: circular buffers by their numbers: `index`, `name`, `address` (bytes in L1; None where none was given),
-  `bytes`, `page_bytes`, `pages`, `data_format` (of `tt::DataFormat`), `internal` (whether the compiler made it);
+  `bytes`, `page_bytes`, `pages`, `data_format` (of `tt::DataFormat`), `internal` (whether the compiler made it),
+  `unpack_to_dest` (whether its f32 only goes to registers, so that none of the bits need get lost on the way);
 - `tensors`: the kernel's, in order: `name`, `shape` (elements), `dtype`, `layout` (`kind`; of a sharded one `grid` and
   `tiles_per_shard`), `memory_space` (`dram` or `l1`), `page_bytes`;
 - `semaphores`: `index`, `initial`;
 - `threads`: functions in the order of their launches: `name`, `file` (of its C++), `kind` (`noc` or `compute`),
   `processor` and `noc` (see below; None for compute threads), `compile_time_args`, `common_runtime_args`;
 - `options`: `fp32_dest_acc_en` (set by the kernel, or because tiles have 32 bits), `dst_full_sync_en`, `dst_capacity`
-  (registers).
+  (registers);
+- `remarks`: what the compiler has put right (`ttl-report-repairs`): `file`, `line`, `column`, `message`, `notes`. The
+  compiler adds it; `manifest(module)` has none.
 
 Processors. The first thread that moves data has `RISCV_1` and `NOC_0`, as TT-Metalium's readers, the other `RISCV_0`
-and `NOC_1`, as its writers. NOC_1 runs the other way and takes the corners of a multicast in the other order, so where
-only the other thread multicasts it is the one with `NOC_0`. Where both do, a device needs both on `NOC_0` (dynamic NoC
-mode).
+and `NOC_1`, as its writers. The C++ of a thread is for its network: NOC_1 runs the other way and takes the corners of a
+multicast in the other order.
 
 Arguments. `compile_time_args` are numbers: those of all circular buffers, 0 to n - 1, and in threads that move data a
 word for each tensor of the kernel, in order, with the bits of TT-Metalium's `tensor_accessor::ArgConfig`: 1 where it
@@ -30,7 +32,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
@@ -39,8 +41,8 @@ from tlx_xdsl.transforms.rewriting import ops_of
 
 from ..analysis.dst_capacity import is_wide, registers_of
 from ..dialects.ttcore import MemorySpace, format_of
-from ..dialects.ttkernel.base import THREAD, ThreadAttr, ThreadKind
-from ..dialects.ttkernel.noc import GetNocMulticastAddrOp
+from ..dialects.ttkernel import CopyTileOp, GetCompileTimeArgValOp
+from ..dialects.ttkernel.base import THREAD, ComputeOp, ThreadAttr, ThreadKind, noc_of
 from ..dialects.ttl.base import block_shape
 from ..dialects.ttl.buffers import BindCBOp
 from ..dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp, TensorAccessorOp
@@ -64,20 +66,17 @@ def manifest(module: ModuleOp, kernel: str | None = None) -> dict[str, Any]:
     functions = {each.sym_name.data: each for each in ops_of(module, FuncOp)}
     launches = ops_of(driver, LaunchThreadOp)
     launched = [functions[launch.callee.root_reference.data] for launch in launches]
-    processors = _processors(launched)
     return {
         "kernel": _kernel_name(driver),
+        "arch": driver.architecture.name,
         "grid": [driver.grid.x, driver.grid.y],
-        "cbs": [_buffer(op) for op in circular_buffers(driver)],
+        "cbs": [_buffer(op, launched) for op in circular_buffers(driver)],
         "tensors": [_tensor(driver, number) for number in range(len(driver.args))],
         "semaphores": [
             {"index": index if op.index is None else op.index.value.data, "initial": op.initial.value.data}
             for index, op in enumerate(ops_of(driver, CreateSemaphoreOp))
         ],
-        "threads": [
-            _thread(driver, launch, function, processors.get(function))
-            for launch, function in zip(launches, launched, strict=True)
-        ],
+        "threads": [_thread(driver, launch, function) for launch, function in zip(launches, launched, strict=True)],
         "options": _options(driver),
     }
 
@@ -96,17 +95,26 @@ def _kernel_name(driver: KernelDriverOp) -> str:
     return driver.sym_name.data.removesuffix(DRIVER)
 
 
-def _buffer(op: BindCBOp) -> dict[str, Any]:
+def _goes_to_registers(index: int, functions: list[FuncOp]) -> bool:
+    compute = [each for each in functions if _kind(each) is ThreadKind.COMPUTE]
+    found = [op for each in compute for op in ops_of(each, GetCompileTimeArgValOp) if op.index.value.data == index]
+    users = [use.operation for op in found for use in op.result.uses if isinstance(use.operation, ComputeOp)]
+    return any(isinstance(op, CopyTileOp) for op in users) and all(op.KEEPS_F32 for op in users)
+
+
+def _buffer(op: BindCBOp, functions: list[FuncOp]) -> dict[str, Any]:
     type_ = op.result.type
+    index = op.cb_index.value.data
     return {
-        "index": op.cb_index.value.data,
-        "name": op.result.name_hint or f"cb{op.cb_index.value.data}",
+        "index": index,
+        "name": op.result.name_hint or f"cb{index}",
         "address": None if op.l1_address is None else op.l1_address.value.data,
         "bytes": type_.bytes,
         "page_bytes": type_.page_bytes,
         "pages": type_.num_pages,
         "data_format": _data_format(type_.data_type),
         "internal": op.internal is not None,
+        "unpack_to_dest": type_.data_type == f32 and _goes_to_registers(index, functions),
     }
 
 
@@ -134,9 +142,10 @@ def _tensor(driver: KernelDriverOp, number: int) -> dict[str, Any]:
     }
 
 
-def _thread(
-    driver: KernelDriverOp, launch: LaunchThreadOp, function: FuncOp, processor: tuple[str, str] | None
-) -> dict[str, Any]:
+_PROCESSORS = (("RISCV_1", "NOC_0"), ("RISCV_0", "NOC_1"))
+
+
+def _thread(driver: KernelDriverOp, launch: LaunchThreadOp, function: FuncOp) -> dict[str, Any]:
     name, kind = function.sym_name.data, _kind(function)
     if kind is None:
         raise InputError(f"thread '{name}' was not lowered: run ttl-lower-synchronization before")
@@ -144,12 +153,13 @@ def _thread(
     arguments = [op.cb_index.value.data for op in circular_buffers(driver)]
     if moves:
         arguments += [_accessor_word(each.type) for each in driver.args]
+    processor, noc = _PROCESSORS[noc_of(function)] if moves else (None, None)
     return {
         "name": name,
         "file": f"{name}.cpp",
         "kind": kind.value,
-        "processor": None if processor is None else processor[0],
-        "noc": None if processor is None else processor[1],
+        "processor": processor,
+        "noc": noc,
         "compile_time_args": arguments,
         "common_runtime_args": [_name(driver, _number_of(driver, value)) for value in launch.arguments],
     }
@@ -158,15 +168,6 @@ def _thread(
 def _kind(function: FuncOp) -> ThreadKind | None:
     attribute = function.attributes.get(THREAD)
     return attribute.data if isinstance(attribute, ThreadAttr) else None
-
-
-def _processors(functions: list[FuncOp]) -> dict[FuncOp, tuple[str, str]]:
-    """The processor and the network of each thread that moves data."""
-    moving = [function for function in functions if _kind(function) is ThreadKind.NOC]
-    multicasts = [any(isinstance(op, GetNocMulticastAddrOp) for op in function.walk()) for function in moving]
-    if multicasts == [False, True]:
-        moving.reverse()
-    return dict(zip(moving, (("RISCV_1", "NOC_0"), ("RISCV_0", "NOC_1")), strict=False))
 
 
 def _accessor_word(type_: Attribute) -> int:

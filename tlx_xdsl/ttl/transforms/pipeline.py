@@ -33,6 +33,7 @@ def ttl_pipeline(
     fpu: str = "auto",
     budget: int = L1_BYTES,
     profile: str | None = None,
+    strict: bool = False,
     to: str | None = None,
 ) -> tuple[ModulePass, ...]:
     """The passes from the frontend's `ttl.kernel` to the operations that are C++ statements, in order.
@@ -40,31 +41,36 @@ def ttl_pipeline(
     `schedule` lets transfers be reordered and batched; `capacity` is the number of destination registers where it is
     not the hardware's; `fpu` says when the matrix unit does element-wise arithmetic (`auto`, `always`, `never`);
     `budget` is the memory of a core for circular buffers, in bytes; `profile` is the TT-Metalium release that the C++
-    is for. `to` is the name of a stage to stop at (`STAGES`).
+    is for; `strict` refuses what the compiler would repair. `to` is the name of a stage to stop at (`STAGES`).
     """
+    registers = {"fpu": fpu} | ({} if capacity is None else {"capacity": capacity})
     passes = (
         # --- canonical form, and refuse: what no layout has ---
         # Constants and simple patterns, so that bounds and places are affine where they can be.
         _pass("ttl-canonicalize"),
         # Copies whose tensor and circular buffer do not go together, while the user's operations are there to point at.
         _pass("ttl-verify-layouts"),
+        # What the kernel leaves out and the passes below put right: said, while it is as the user wrote it.
+        _pass("ttl-report-repairs", strict=strict, schedule=schedule),
         # --- analysis and inference, on tensors ---
         # Pipes need two semaphores each; all later passes see these as any others.
         _pass("ttl-infer-pipe-semaphores"),
-        *(_schedule_passes() if schedule else ()),
+        *(schedule_passes() if schedule else ()),
         # Waits and barriers that are left out, and the checks of the protocol: after the passes that move transfers.
         _pass("ttl-insert-synchronization"),
         # Which values live in destination registers, while chains of operations on blocks are whole.
         _pass("ttl-infer-dst-requirements"),
         # Tensors become memory, and chains that end in a store become one computation for each tile.
         _pass("ttl-bufferize"),
+        # Computations with too many values for the registers are cut into several; needs circular buffers.
+        _pass("ttl-spill-dst-registers", **registers),
         # --- resources ---
-        # Places in L1: bufferization may have made circular buffers of its own.
+        # Places in L1: bufferization and spilling may have made circular buffers of their own.
         _pass("ttl-allocate-circular-buffers", budget=budget),
         # Threads become functions; numbers of resources stay in the driver.
         _pass("ttl-expand-threads"),
         # Registers of one tile's computation, and for how many tiles at once there are enough.
-        _pass("ttl-assign-dst-registers", **({} if capacity is None else {"capacity": capacity}), fpu=fpu),
+        _pass("ttl-assign-dst-registers", **registers),
         # --- calls of TT-Metalium ---
         # Sub-blocks that fit the registers: loops over tiles, and the calls of unpack, math and pack.
         _pass("ttl-lower-compute"),
@@ -83,7 +89,8 @@ def ttl_pipeline(
     return passes[: names.index(STAGES[to]) + 1]
 
 
-def _schedule_passes() -> tuple[ModulePass, ...]:
+def schedule_passes() -> tuple[ModulePass, ...]:
+    """The passes that move transfers, on tensors and before waits are inserted."""
     return (
         # Neighbouring loops that move the same tiles become one.
         _pass("affine-loop-fusion"),

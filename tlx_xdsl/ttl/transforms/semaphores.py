@@ -19,7 +19,7 @@ from ..dialects.ttl.pipes import (
     SemaphoreWaitEqOp,
     SemaphoreWaitMinOp,
 )
-from .coordinates import virtual_of
+from .coordinates import multicast_address, virtual_of
 from .thread_function import Number, ThreadFunction, integer, known
 
 
@@ -58,9 +58,7 @@ def _set_others(thread: ThreadFunction, op: SemaphoreSetOp) -> None:
         emit.add_op(noc.NocSemaphoreSetRemoteOp(operands=[semaphore, address]))
         return
     x0, y0, x1, y1 = corners
-    start, end = virtual_of(thread, op, (x0, y0)), virtual_of(thread, op, (x1, y1))
-    multicast = noc.GetNocMulticastAddrOp(operands=[*start, *end, _word(thread, op)], result_types=[NocAddressType()])
-    address = emit.result(multicast)
+    address = multicast_address(thread, op, (x0, y0), (x1, y1), _word(thread, op))
     width, height = (emit.add(emit.sub(last, first), 1) for first, last in ((x0, x1), (y0, y1)))
     count = emit.i32(emit.mul(width, height))
     class_ = noc.NocSemaphoreSetMulticastOp if op.loopback is None else noc.NocSemaphoreSetMulticastLoopbackSrcOp

@@ -25,6 +25,7 @@ from ..dialects.ttl.base import aligned, block_shape
 from ..dialects.ttl.buffers import BindCBOp, CopyOp
 from ..dialects.ttl.pipes import CreatePipeOp, IfSrcOp
 from ..dialects.ttl.types import CBType, Direction, LayoutAttr, LayoutKind, TensorAccessorType, encoding_of
+from .coordinates import multicast_address, virtual_of
 from .thread_function import Emitter, Number, ThreadFunction, lower_accessor
 from .views import Views
 
@@ -180,25 +181,17 @@ def lower_send(thread: ThreadFunction, views: Views, op: CopyOp, receiver: SSAVa
     source = views.address(op.view, op)
     destination = _receivers_address(thread, views, op, source, receiver)
     size = emit.i32(buffer.block_pages * buffer.page_bytes)
-    my_x, my_y = thread.virtual(op)
-    (x0, y0), (x1, y1) = pipe.dst_range
-
-    def place(own: SSAValue, coordinate: int, of_source: int) -> SSAValue:
-        # This runs on the sender only, whose logical coordinates the pipe says.
-        return emit.i32(emit.add(own, coordinate - of_source, i32))
-
-    source_x, source_y = pipe.src
-    start = [place(my_x, x0, source_x), place(my_y, y0, source_y)]
-    if (x0, y0) == (x1, y1):
+    first, last = pipe.dst_range
+    if first == last:
         # A multicast to one core may never end on the hardware.
-        address = noc.GetNocAddrOp(operands=[*start, destination], result_types=[NocAddressType()])
+        place = virtual_of(thread, op, first, pipe.src)
+        address = noc.GetNocAddrOp(operands=[*place, destination], result_types=[NocAddressType()])
         emit.add_op(noc.NocAsyncWriteOp(operands=[source, emit.result(address), size]))
         return
-    corners = [*start, place(my_x, x1, source_x), place(my_y, y1, source_y)]
-    address = noc.GetNocMulticastAddrOp(operands=[*corners, destination], result_types=[NocAddressType()])
+    address = multicast_address(thread, op, first, last, destination, pipe.src)
     class_ = noc.NocAsyncWriteMulticastLoopbackSrcOp if pipe.has_loopback else noc.NocAsyncWriteMulticastOp
     count = emit.i32(len(pipe.destinations))
-    emit.add_op(class_(operands=[source, emit.result(address), size, count]))
+    emit.add_op(class_(operands=[source, address, size, count]))
 
 
 def _check_is_sender(op: CopyOp) -> None:

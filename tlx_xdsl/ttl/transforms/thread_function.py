@@ -29,7 +29,7 @@ from tlx_xdsl.transforms.rewriting import OpT, constant, constant_integer, forwa
 
 from ..dialects.ttcore import TileType, element_bytes
 from ..dialects.ttkernel import noc
-from ..dialects.ttkernel.base import CBType, TensorAccessorArgsType, TensorAccessorType, TTKernelOp
+from ..dialects.ttkernel.base import CBType, TensorAccessorArgsType, TensorAccessorType, TTKernelOp, noc_of
 from ..dialects.ttl.base import block_shape
 from ..dialects.ttl.buffers import BindCBOp
 from ..dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp, TensorAccessorOp as TTLTensorAccessorOp
@@ -245,6 +245,11 @@ class ThreadFunction:
         return self.hoisted(
             ("cb", buffer), user, lambda emit: emit.result(UnrealizedConversionCastOp.get([buffer], [to]))
         )
+
+    @property
+    def noc(self) -> int:
+        """The number of the network on chip of the thread's processor."""
+        return noc_of(self.function)
 
     def virtual(self, user: Operation) -> tuple[SSAValue, SSAValue]:
         """The core's coordinates on the network on chip."""

@@ -39,11 +39,18 @@ Outstanding = dict[CopyOp, bool]
 """Transfers that may be outstanding, in the order in which they were begun, and whether more than once."""
 
 
-def insert_waits(kernel: KernelOp) -> None:
-    """Put a barrier wherever one is missing, and remove the waits that do nothing."""
+def insert_waits(kernel: KernelOp) -> dict[CopyOp, Operation]:
+    """Put a barrier wherever one is missing, and remove the waits that do nothing.
+
+    Gives the transfers that the kernel does not wait for, each with what must not happen before.
+    """
     order = _Order(kernel)
+    unawaited: dict[CopyOp, Operation] = {}
     for thread in kernel.threads:
-        _Waits(order).block(thread.body.block, {}, rewrite=True)
+        waits = _Waits(order)
+        waits.block(thread.body.block, {}, rewrite=True)
+        unawaited |= waits.unawaited
+    return unawaited
 
 
 class _Order:
@@ -92,6 +99,8 @@ class _Waits:
         self.order = order
         self.awaited: set[CopyOp] = set()
         """Transfers for which an operation needed a barrier."""
+        self.unawaited: dict[CopyOp, Operation] = {}
+        """Those that got one, with the first such operation."""
 
     def block(self, block: Block, state: Outstanding, *, rewrite: bool) -> Outstanding:
         """Return the transfers outstanding after a block that begins with `state`; `rewrite` changes waits in it."""
@@ -118,8 +127,12 @@ class _Waits:
             if conflicts:
                 self.awaited.update(conflicts)
                 if rewrite:
-                    insert_before(op, DMABarrierOp(direction), located_at=conflicts[0])
+                    self._insert(op, direction, conflicts)
                 _complete(state, direction)
+
+    def _insert(self, op: Operation, direction: Direction, copies: list[CopyOp]) -> None:
+        insert_before(op, DMABarrierOp(direction), located_at=copies[0])
+        self.unawaited |= {copy: op for copy in copies if copy not in self.unawaited}
 
     def _wait(self, op: WaitOp | DMABarrierOp, state: Outstanding, rewrite: bool) -> None:
         """A wait that stands in the program."""
@@ -149,7 +162,7 @@ class _Waits:
             if awaited:
                 self.awaited.update(awaited)
                 if rewrite:
-                    insert_before(op, DMABarrierOp(direction), located_at=awaited[0])
+                    self._insert(op, direction, awaited)
                 _complete(state, direction)
         entry = state
         while True:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
+from tlx_xdsl.ttl.dialects.ttcore import ARCHITECTURES
 from tlx_xdsl.ttl.dialects.ttl import ComputeThreadOp, CopyOp, KernelOp
 from tlx_xdsl.ttl.frontend import compile_kernel
 from tlx_xdsl.ttl.language.kernel import Kernel
@@ -677,7 +679,7 @@ def kernel_op(kernel: Kernel, *specs: Any, **options: Any) -> KernelOp:
 
 
 def test_attributes_and_locations() -> None:
-    op = kernel_op(whole, TILED, 2, full_grid=(3, 5))
+    op = kernel_op(whole, TILED, 2, chip=replace(ARCHITECTURES["wormhole"], columns=3, rows=5))
     assert (op.grid.x, op.grid.y, op.fp32_dest_acc_en, op.dst_full_sync_en) == (3, 5, True, True)
     source = Path(__file__).read_text().splitlines()
     line = source.index("def whole(a, n, scale=2.0):") + 1

@@ -99,10 +99,12 @@ def test_5_1_the_order_of_passes():
     assert [each.name for each in ttl_pipeline(schedule=False)] == [
         "ttl-canonicalize",
         "ttl-verify-layouts",
+        "ttl-report-repairs",
         "ttl-infer-pipe-semaphores",
         "ttl-insert-synchronization",
         "ttl-infer-dst-requirements",
         "ttl-bufferize",
+        "ttl-spill-dst-registers",
         "ttl-allocate-circular-buffers",
         "ttl-expand-threads",
         "ttl-assign-dst-registers",

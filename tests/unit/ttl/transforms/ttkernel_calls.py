@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tlx_xdsl.ttl.elementwise import FUNCTIONS, Function
+
 OPERANDS = {
     "c": ("%cb", "!cb"),
     "i": ("%i", "index"),
@@ -13,7 +15,13 @@ OPERANDS = {
 }
 """Kinds of operands: a circular buffer, an index, an i32, an accessor, an address, a semaphore, a pointer."""
 
-_UNARY = ("exp", "log", "sqrt", "rsqrt", "recip", "relu", "gelu", "tanh", "sigmoid", "negative", "abs", "square")
+
+def _numbers(function: Function) -> str:
+    numbers = ", ".join("1.0 : f32" for _ in function.parameters)
+    return f"parameters = [{numbers}]" if numbers else ""
+
+
+_BINARY = ("add", "sub", "mul", "div", "max", "min", "remainder")
 
 COMPUTE: dict[str, tuple[str, str]] = {
     "init_sfpu": ("cc", ""),
@@ -31,10 +39,12 @@ COMPUTE: dict[str, tuple[str, str]] = {
     "reduce_init": ("ccc", 'dims = [1], kind = "sum"'),
     "reduce_tile": ("cciii", 'dims = [1], kind = "sum"'),
     "reduce_uninit": ("", ""),
-    **{f"{name}_binary_tile_init": ("", "") for name in ("add", "sub", "mul", "div", "max", "min")},
-    **{f"{name}_binary_tile": ("iii", "") for name in ("add", "sub", "mul", "div", "max", "min")},
-    **{f"{name}_tile_init": ("", "") for name in _UNARY},
-    **{f"{name}_tile": ("i", "") for name in _UNARY},
+    **{f"{name}_binary_tile_init": ("", "") for name in _BINARY},
+    **{f"{name}_binary_tile": ("iii", "") for name in _BINARY},
+    **{each.preparation: ("", "") for each in FUNCTIONS},
+    **{each.callee: ("i", _numbers(each)) for each in FUNCTIONS},
+    "where_tile_init": ("", ""),
+    "where_tile": ("iiii", ""),
     "fill_tile_init": ("", ""),
     "fill_tile": ("i", "value = 1.5 : f32"),
     "fill_tile_int": ("i", "value = -7 : i32"),
@@ -92,7 +102,8 @@ NOC_VALUES = """
   %y = ttkernel.my_y() : () -> i32
   %lx = ttkernel.my_logical_x() : () -> i32
   %ly = ttkernel.my_logical_y() : () -> i32
-  %there = ttkernel.get_noc_addr(%x, %y, %at) : (i32, i32, i32) -> !ttkernel.noc_addr
+  %vx = ttkernel.virtual_x(%lx) : (i32) -> i32
+  %there = ttkernel.get_noc_addr(%vx, %y, %at) : (i32, i32, i32) -> !ttkernel.noc_addr
   %all = ttkernel.get_noc_multicast_addr(%x, %y, %lx, %ly, %n) : (i32, i32, i32, i32, i32) -> !ttkernel.noc_addr
   %w = ttkernel.get_write_ptr(%cb) : (!cb) -> i32
   %r = ttkernel.get_read_ptr(%cb) : (!cb) -> i32

@@ -28,8 +28,8 @@ from tlx_xdsl.ttl.dialects.ttcore import element_bytes
 
 Tile = Any
 PASSES = (
-    "ttl-infer-dst-requirements", "ttl-bufferize", "ttl-allocate-circular-buffers", "ttl-expand-threads",
-    "ttl-assign-dst-registers", "ttl-lower-compute",
+    "ttl-infer-dst-requirements", "ttl-bufferize", "ttl-spill-dst-registers", "ttl-allocate-circular-buffers",
+    "ttl-expand-threads", "ttl-assign-dst-registers", "ttl-lower-compute",
 )  # fmt: skip
 
 
@@ -231,10 +231,9 @@ def _handlers() -> dict[str, Handler]:
         found[f"arith.{name}"] = _arithmetic(function)
     for step in STEPS:
         found[f"ttl.cb_{step}"] = _step(step)
-    for name, class_ in vars(ttl).items():
-        if isinstance(class_, type) and issubclass(class_, ttl.BlockComputeOp) and hasattr(class_, "TILE"):
+    for class_ in ttl.TTL.operations:
+        if issubclass(class_, ttl.BlockComputeOp):
             found[class_.name] = _on_blocks
-            assert name
     found |= {f"ttkernel.{name}": handler for name, handler in _calls().items()}
     return found
 
@@ -328,7 +327,7 @@ def _on_blocks(machine: Machine, op: Any) -> None:
                 ]
                 result[at] = (kind, *(("reduce", kind, dims, tile) for tile in parts))
             case _:
-                result[at] = (name, *(each[at] for each in operands))
+                result[at] = (name, *_numbers(op), *(each[at] for each in operands))
     machine.values[op.result] = result
 
 
@@ -367,15 +366,15 @@ def _calls() -> dict[str, Handler]:
         "pack_reconfig_l1_acc": lambda m, op: setattr(m, "accumulates", bool(m.get(op.enabled))),
         "reduce_uninit": lambda m, _op: setattr(m, "masks", False),
     }
-    for class_ in vars(ttkernel).values():
-        if isinstance(class_, type) and issubclass(class_, ttkernel.ComputeOp) and class_ is not ttkernel.ComputeOp:
-            name = getattr(class_, "name", "").removeprefix("ttkernel.")
-            if not name or name in found:
+    for class_ in ttkernel.TTKERNEL.operations:
+        if issubclass(class_, ttkernel.ComputeOp):
+            name = class_.name.removeprefix("ttkernel.")
+            if name in found:
                 continue
             if name.endswith("init") or name in ("init_sfpu", "binary_op_init_common"):
                 found[name] = lambda m, op: _prepare(m, (op.name.removeprefix("ttkernel."), _buffers(m, op), _dims(op)))
-            elif name.endswith("_binary_tile"):
-                found[name] = _sfpu_binary
+            elif name.endswith("_binary_tile") or name == "where_tile":
+                found[name] = _sfpu_several
             elif name.endswith("_tiles"):
                 found[name] = _fpu
             else:
@@ -383,7 +382,9 @@ def _calls() -> dict[str, Handler]:
     return found
 
 
-UNARY = {"negative": "neg"}
+def _numbers(op: Operation) -> tuple[float, ...]:
+    given: Any = op.properties.get("parameters")
+    return () if given is None else tuple(each.value.data for each in given)
 
 
 def _expect(holds: bool) -> None:
@@ -443,18 +444,17 @@ def _fill_tile(machine: Machine, op: ttkernel.FillTileOp) -> None:
 
 
 def _sfpu_unary(machine: Machine, op: Any) -> None:
-    name = op.name.removeprefix("ttkernel.")
-    _check_prepared(machine, op, f"{name}_init")
-    word = name.removesuffix("_tile")
+    _check_prepared(machine, op, op.FUNCTION.preparation)
     register = machine.get(op.dst)
-    machine.write(register, (UNARY.get(word, word), machine.read(register)))
+    machine.write(register, (op.FUNCTION.name, *_numbers(op), machine.read(register)))
 
 
-def _sfpu_binary(machine: Machine, op: Any) -> None:
+def _sfpu_several(machine: Machine, op: Any) -> None:
     name = op.name.removeprefix("ttkernel.")
     _check_prepared(machine, op, f"{name}_init")
-    tiles = [machine.read(machine.get(each)) for each in (op.dst0, op.dst1)]
-    machine.write(machine.get(op.out), (name.removesuffix("_binary_tile"), *tiles))
+    *sources, target = op.operands
+    tiles = [machine.read(machine.get(each)) for each in sources]
+    machine.write(machine.get(target), (name.removesuffix("_tile").removesuffix("_binary"), *tiles))
 
 
 def _from_buffers(machine: Machine, op: Any) -> list[Tile]:

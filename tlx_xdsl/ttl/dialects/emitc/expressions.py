@@ -43,6 +43,21 @@ class LiteralOp(ExpressionOp):
 
 
 @irdl_op_definition
+class SubscriptOp(ExpressionOp):
+    """An element of an array: `%2 = emitc.subscript %0, %1 : (!emitc.opaque<"auto">, i32) -> i32` (here a value)."""
+
+    name = "emitc.subscript"
+
+    array = operand_def(AnyAttr())
+    index = operand_def(AnyAttr())
+
+    assembly_format = "operands attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, array: SSAValue, index: SSAValue, type_: Attribute):
+        super().__init__(operands=[array, index], result_types=[type_])
+
+
+@irdl_op_definition
 class ConstantOp(ExpressionOp):
     """A number: `%0 = "emitc.constant"() <{value = 4 : i32}> : () -> i32`."""
 

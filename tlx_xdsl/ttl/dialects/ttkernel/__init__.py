@@ -11,7 +11,9 @@ from tlx_xdsl.dialects.base.operation import dialect_of
 from .base import *
 from .buffers import *
 from .compute import *
+from .elementwise import *
+from .elementwise import VECTOR_CALLS, VECTOR_INITS, VECTOR_INT32_CALLS
 from .integers import *
 from .noc import *
 
-TTKERNEL = dialect_of("ttkernel", globals())
+TTKERNEL = dialect_of("ttkernel", {**globals(), **VECTOR_INITS, **VECTOR_CALLS, **VECTOR_INT32_CALLS})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import IndexType, IntAttr, i32
+from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, i32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import AnyOf, IRDLOperation, ParsePropInAttrDict, eq, irdl_attr_definition, param_def, traits_def
@@ -48,6 +48,19 @@ class ThreadAttr(Data[ThreadKind]):
         """Write `<noc>`."""
         with printer.in_angle_brackets():
             printer.print_string(self.data.value)
+
+
+NOC = "ttkernel.noc"
+"""The attribute of a function with the number of its processor's network on chip; 0 where nothing says so."""
+
+
+def noc_of(function: Operation) -> int:
+    """The number of the network on chip that a thread's function uses.
+
+    NOC_0 runs towards larger coordinates, NOC_1 towards smaller ones, so a range of cores begins at its last one there.
+    """
+    number = function.attributes.get(NOC)
+    return number.value.data if isinstance(number, IntegerAttr) else 0
 
 
 @irdl_attr_definition
@@ -207,6 +220,8 @@ class ComputeOp(TTKernelOp):
     """Base of the functions of compute threads."""
 
     KIND: ClassVar = ThreadKind.COMPUTE
+    KEEPS_F32: ClassVar = False
+    """Whether f32 of its buffers can be unpacked straight to registers: operands of the matrix unit have fewer bits."""
 
 
 class NocOp(TTKernelOp):

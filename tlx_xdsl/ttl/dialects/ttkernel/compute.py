@@ -5,6 +5,8 @@ TT-Metalium, "Compute APIs". Tiles of circular buffers are counted from the firs
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
@@ -45,6 +47,7 @@ class CopyTileInitOp(ComputeOp):
     """Prepare for copies of tiles of a circular buffer."""
 
     name = "ttkernel.copy_tile_init"
+    KEEPS_F32: ClassVar = True
 
     cb = operand_def(CBType)
 
@@ -54,6 +57,7 @@ class CopyTileOp(ComputeOp):
     """Copy a tile of a circular buffer to a destination register."""
 
     name = "ttkernel.copy_tile"
+    KEEPS_F32: ClassVar = True
 
     cb = operand_def(CBType)
     tile = operand_def(INDEX)
@@ -65,6 +69,7 @@ class PackTileOp(ComputeOp):
     """Write a destination register to a place that was reserved, rounded to the type of its tiles."""
 
     name = "ttkernel.pack_tile"
+    KEEPS_F32: ClassVar = True
 
     dst = operand_def(INDEX)
     cb = operand_def(CBType)
@@ -287,205 +292,51 @@ class MinBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
+class RemainderBinaryTileInitOp(ComputeOp):
+    """Prepare for `remainder_binary_tile`."""
+
+    name = "ttkernel.remainder_binary_tile_init"
+
+
+@irdl_op_definition
+class RemainderBinaryTileOp(ComputeOp):
+    """The remainder of two destination registers, with the sign of the divisor, by the vector unit."""
+
+    name = "ttkernel.remainder_binary_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
+class WhereTileInitOp(ComputeOp):
+    """Prepare for `where_tile`."""
+
+    name = "ttkernel.where_tile_init"
+
+
+@irdl_op_definition
+class WhereTileOp(ComputeOp):
+    """The elements of `dst1` where those of `dst0` are not zero, and of `dst2` elsewhere, by the vector unit."""
+
+    name = "ttkernel.where_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    dst2 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
 class InitSFPUOp(ComputeOp):
     """Prepare for operations of the vector unit on what comes from a circular buffer."""
 
     name = "ttkernel.init_sfpu"
+    KEEPS_F32: ClassVar = True
 
     icb = operand_def(CBType)
     ocb = operand_def(CBType)
-
-
-@irdl_op_definition
-class ExpTileInitOp(ComputeOp):
-    """Prepare for `exp_tile`."""
-
-    name = "ttkernel.exp_tile_init"
-
-
-@irdl_op_definition
-class ExpTileOp(ComputeOp):
-    """E to the power of each element, in a destination register."""
-
-    name = "ttkernel.exp_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class LogTileInitOp(ComputeOp):
-    """Prepare for `log_tile`."""
-
-    name = "ttkernel.log_tile_init"
-
-
-@irdl_op_definition
-class LogTileOp(ComputeOp):
-    """The natural logarithm of each element, in a destination register."""
-
-    name = "ttkernel.log_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class SqrtTileInitOp(ComputeOp):
-    """Prepare for `sqrt_tile`."""
-
-    name = "ttkernel.sqrt_tile_init"
-
-
-@irdl_op_definition
-class SqrtTileOp(ComputeOp):
-    """The square root of each element, in a destination register."""
-
-    name = "ttkernel.sqrt_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class RsqrtTileInitOp(ComputeOp):
-    """Prepare for `rsqrt_tile`."""
-
-    name = "ttkernel.rsqrt_tile_init"
-
-
-@irdl_op_definition
-class RsqrtTileOp(ComputeOp):
-    """One over the square root of each element, in a destination register."""
-
-    name = "ttkernel.rsqrt_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class RecipTileInitOp(ComputeOp):
-    """Prepare for `recip_tile`."""
-
-    name = "ttkernel.recip_tile_init"
-
-
-@irdl_op_definition
-class RecipTileOp(ComputeOp):
-    """One over each element, in a destination register."""
-
-    name = "ttkernel.recip_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class ReluTileInitOp(ComputeOp):
-    """Prepare for `relu_tile`."""
-
-    name = "ttkernel.relu_tile_init"
-
-
-@irdl_op_definition
-class ReluTileOp(ComputeOp):
-    """Each element, or zero where it is negative, in a destination register."""
-
-    name = "ttkernel.relu_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class GeluTileInitOp(ComputeOp):
-    """Prepare for `gelu_tile`."""
-
-    name = "ttkernel.gelu_tile_init"
-
-
-@irdl_op_definition
-class GeluTileOp(ComputeOp):
-    """X * (1 + erf(x / sqrt(2))) / 2 of each element, in a destination register."""
-
-    name = "ttkernel.gelu_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class TanhTileInitOp(ComputeOp):
-    """Prepare for `tanh_tile`."""
-
-    name = "ttkernel.tanh_tile_init"
-
-
-@irdl_op_definition
-class TanhTileOp(ComputeOp):
-    """The hyperbolic tangent of each element, in a destination register."""
-
-    name = "ttkernel.tanh_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class SigmoidTileInitOp(ComputeOp):
-    """Prepare for `sigmoid_tile`."""
-
-    name = "ttkernel.sigmoid_tile_init"
-
-
-@irdl_op_definition
-class SigmoidTileOp(ComputeOp):
-    """1 / (1 + exp(-x)) of each element, in a destination register."""
-
-    name = "ttkernel.sigmoid_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class NegativeTileInitOp(ComputeOp):
-    """Prepare for `negative_tile`."""
-
-    name = "ttkernel.negative_tile_init"
-
-
-@irdl_op_definition
-class NegativeTileOp(ComputeOp):
-    """Each element with the other sign, in a destination register."""
-
-    name = "ttkernel.negative_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class AbsTileInitOp(ComputeOp):
-    """Prepare for `abs_tile`."""
-
-    name = "ttkernel.abs_tile_init"
-
-
-@irdl_op_definition
-class AbsTileOp(ComputeOp):
-    """Each element without its sign, in a destination register."""
-
-    name = "ttkernel.abs_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class SquareTileInitOp(ComputeOp):
-    """Prepare for `square_tile`."""
-
-    name = "ttkernel.square_tile_init"
-
-
-@irdl_op_definition
-class SquareTileOp(ComputeOp):
-    """Each element times itself, in a destination register."""
-
-    name = "ttkernel.square_tile"
-
-    dst = operand_def(INDEX)
 
 
 @irdl_op_definition

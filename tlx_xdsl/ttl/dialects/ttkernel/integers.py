@@ -98,33 +98,6 @@ class MinIntTileOp(IntTileOp):
 
 
 @irdl_op_definition
-class NegativeTileInt32Op(ComputeOp):
-    """Each integer with the other sign, in a destination register."""
-
-    name = "ttkernel.negative_tile_int32"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class AbsTileInt32Op(ComputeOp):
-    """Each integer without its sign, in a destination register."""
-
-    name = "ttkernel.abs_tile_int32"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class ReluTileInt32Op(ComputeOp):
-    """Each integer, or zero where it is negative, in a destination register."""
-
-    name = "ttkernel.relu_tile_int32"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
 class FillTileIntOp(ComputeOp):
     """Fill a destination register with an integer, whose type is that of `value`."""
 

@@ -202,7 +202,10 @@ class GetNocAddrOp(NocOp):
 
 @irdl_op_definition
 class GetNocMulticastAddrOp(NocOp):
-    """An address in the memories of a rectangle of cores, corners included."""
+    """An address in the memories of a rectangle of cores, corners included.
+
+    The network goes from `start` to `end`: on NOC_1 the start is the corner with the larger coordinates.
+    """
 
     name = "ttkernel.get_noc_multicast_addr"
 
@@ -333,6 +336,17 @@ class MyYOp(NocOp):
     name = "ttkernel.my_y"
     NON_NEGATIVE: ClassVar = True
 
+    result = result_def(i32)
+
+
+@irdl_op_definition
+class VirtualXOp(NocOp):
+    """The x on the network on chip of the cores in a column of the grid, from the device's table."""
+
+    name = "ttkernel.virtual_x"
+    NON_NEGATIVE: ClassVar = True
+
+    logical = operand_def(i32)
     result = result_def(i32)
 
 

@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.operation import FaultAt
 
-from ..ttcore import GridAttr
+from ..ttcore import ARCHITECTURES, Architecture, GridAttr
 from ..ttkernel.base import ThreadKind
 from .base import Thread, TTLOp, parse_defined
 from .protocol import verify_kernel, verify_thread
@@ -56,6 +56,12 @@ class _KernelLike(TTLOp):
         return grid if isinstance(grid, GridAttr) else ONE_CORE
 
     @property
+    def architecture(self) -> Architecture:
+        """The chip whose cores run the kernel, which `arch` names: a Wormhole where nothing says so."""
+        name = self.attributes.get("arch")
+        return ARCHITECTURES[name.data if isinstance(name, StringAttr) else "wormhole"]
+
+    @property
     def fp32_dest_acc_en(self) -> bool:
         """Return whether destination registers hold 32 bits for narrower types, too."""
         return "fp32_dest_acc_en" in self.attributes
@@ -71,7 +77,10 @@ class _KernelLike(TTLOp):
         return self.body.block.args
 
     def verify_(self) -> None:
-        """Arguments are tensors of which it is known where they are."""
+        """Arguments are tensors of which it is known where they are, and the architecture is known."""
+        name = self.attributes.get("arch")
+        if name is not None and (not isinstance(name, StringAttr) or name.data not in ARCHITECTURES):
+            raise VerifyException(f"'arch' is one of {', '.join(ARCHITECTURES)}, found {name}")
         if tuple(each.type for each in self.args) != tuple(self.function_type.inputs):
             raise VerifyException("the arguments of the body differ from those of the type")
         for argument in self.args:

@@ -34,6 +34,7 @@ def reserve_back(op: Operation) -> Step:
             if not other.is_idle:
                 raise _overlap(op, thread, buffer, other)
         _check_wrap(op, thread, buffer, buffer.received, count)
+        thread.clock.acquire(buffer.pops.reached(buffer.received + count - buffer.pages))
         buffer.reserved = Claim(thread, op, count)
         buffer.packed = 0
 
@@ -62,6 +63,7 @@ def push_back(op: Operation) -> Step:
                     op, thread, f"pushes page {offset} of {count} of {buffer.label}, which was not written", notes
                 )
         buffer.received += count
+        buffer.pushes.add(buffer.received, thread.clock.release())
         claim.pages -= count
         buffer.packed = 0
         if not claim.pages:
@@ -85,6 +87,7 @@ def wait_front(op: Operation) -> Step:
                 shown(claim, "waited for"),
             )  # fmt: skip
         _check_wrap(op, thread, buffer, buffer.acked, count)
+        thread.clock.acquire(buffer.pushes.reached(buffer.acked + count))
         buffer.waited = Claim(thread, op, count)
 
     def waits_for(thread: CoreThread, buffer: CircularBuffer, count: int) -> str:
@@ -109,6 +112,7 @@ def pop_front(op: Operation) -> Step:
             buffer.read.pop(page, None)
             core.poison(start, buffer.page_bytes)
         buffer.acked += count
+        buffer.pops.add(buffer.acked, thread.clock.release())
         claim.pages -= count
         if not claim.pages:
             buffer.waited = None

@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.numerics.arrays import Array, Dtype
+from tlx_xdsl.ttl.elementwise import FUNCTIONS, Function
 from tlx_xdsl.ttl.formats import format_for
 from tlx_xdsl.ttl.tiles import TILE, from_faces, to_faces
 
@@ -287,11 +288,13 @@ def _register_type(op: Operation) -> Dtype:
     return _F32 if format_ is None else format_for(format_).register
 
 
-def _sfpu_unary(function: tile_math.Unary, dtype: Dtype = _F32) -> Builder:
+def _sfpu_unary(function: Function, dtype: Dtype = _F32) -> Builder:
     def build(op: Operation) -> Local:
+        compute = tile_math.vector_function(function, op)
+
         def run(thread: CoreThread, dst: int) -> None:
             with np.errstate(all="ignore"):
-                result = function(_of_type(op, thread, _get(op, thread, dst), dtype))
+                result = compute(_of_type(op, thread, _get(op, thread, dst), dtype))
                 _put(op, thread, dst, result.astype(dtype, copy=False))
 
         return run
@@ -299,13 +302,14 @@ def _sfpu_unary(function: tile_math.Unary, dtype: Dtype = _F32) -> Builder:
     return build
 
 
-def _sfpu_binary(function: Callable[[Array, Array], Array]) -> Builder:
+def _sfpu_several(function: Callable[..., Array]) -> Builder:
     def build(op: Operation) -> Local:
         dtype = _register_type(op)
 
-        def run(thread: CoreThread, a: int, b: int, dst: int) -> None:
+        def run(thread: CoreThread, *registers: int) -> None:
+            *sources, dst = registers
             with np.errstate(all="ignore"):
-                values = [_of_type(op, thread, _get(op, thread, each), dtype) for each in (a, b)]
+                values = [_of_type(op, thread, _get(op, thread, each), dtype) for each in sources]
                 _put(op, thread, dst, function(*values))
 
         return run
@@ -364,7 +368,7 @@ def _prepare(op: Operation) -> Local:
 
 _PREPARATIONS = (
     "copy_tile_init", "copy_dest_values_init", "binary_op_init_common", "init_sfpu", "mm_init", "unary_bcast_init",
-    "transpose_wh_init", "fill_tile_init", *(f"{name}_tile_init" for name in tile_math.UNARY),
+    "transpose_wh_init", "fill_tile_init", "where_tile_init", *(function.preparation for function in FUNCTIONS),
     *(f"{name}_tiles_init" for name in ("add", "sub", "mul")),
     *(f"{name}_binary_tile_init" for name in tile_math.BINARY),
     *(f"{name}_int_tile_init" for name in tile_math.BINARY), "typecast_tile_init",
@@ -388,13 +392,11 @@ BUILDERS: dict[str, Builder] = {
     "ttkernel.fill_tile_int": fill_tile,
     "ttkernel.typecast_tile": typecast_tile,
     "ttkernel.copy_dest_values": copy_register,
-    **{f"ttkernel.{name}_int_tile": _sfpu_binary(function) for name, function in tile_math.BINARY.items()},
-    **{
-        f"ttkernel.{name}_tile_int32": _sfpu_unary(tile_math.UNARY[name], np.dtype(np.int32))
-        for name in ("negative", "abs", "relu")
-    },
+    **{f"ttkernel.{name}_int_tile": _sfpu_several(function) for name, function in tile_math.BINARY.items()},
+    **{f"ttkernel.{each.int32_callee}": _sfpu_unary(each, np.dtype(np.int32)) for each in FUNCTIONS if each.has_int32},
     **{f"ttkernel.{name}_tiles": _fpu(tile_math.BINARY[name]) for name in ("add", "sub", "mul")},
-    **{f"ttkernel.{name}_binary_tile": _sfpu_binary(function) for name, function in tile_math.BINARY.items()},
-    **{f"ttkernel.{name}_tile": _sfpu_unary(function) for name, function in tile_math.UNARY.items()},
+    **{f"ttkernel.{name}_binary_tile": _sfpu_several(function) for name, function in tile_math.BINARY.items()},
+    "ttkernel.where_tile": _sfpu_several(tile_math.where),
+    **{f"ttkernel.{function.callee}": _sfpu_unary(function) for function in FUNCTIONS},
     **{f"ttkernel.{name}": _prepare for name in _PREPARATIONS},
 }

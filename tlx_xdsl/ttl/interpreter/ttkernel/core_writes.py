@@ -17,7 +17,7 @@ from .translate import Builder, Local, Step, Touch
 
 @dataclass(frozen=True)
 class NocAddress:
-    """An address in the memories of a rectangle of cores, in the network's coordinates."""
+    """An address in the memories of a rectangle of cores, in the network's coordinates; x0 <= x1, y0 <= y1."""
 
     x0: int
     y0: int
@@ -39,9 +39,12 @@ def multicast_address(op: Operation) -> Local:
     """An address in the memories of a rectangle of cores."""
 
     def run(thread: CoreThread, x0: int, y0: int, x1: int, y1: int, address: int) -> NocAddress:
-        if x0 > x1 or y0 > y1:
-            raise wrong(op, thread, f"multicasts to an empty range: from ({x0}, {y0}) to ({x1}, {y1})")
-        return _checked_address(op, thread, NocAddress(x0, y0, x1, y1, address))
+        first, last = ((x1, y1), (x0, y0)) if thread.noc else ((x0, y0), (x1, y1))
+        if first[0] > last[0] or first[1] > last[1]:
+            way = "larger to smaller" if thread.noc else "smaller to larger"
+            message = f"multicasts from ({x0}, {y0}) to ({x1}, {y1}), but NOC_{thread.noc} goes from {way} coordinates"
+            raise wrong(op, thread, message)
+        return _checked_address(op, thread, NocAddress(*first, *last, address))
 
     return run
 
@@ -49,7 +52,7 @@ def multicast_address(op: Operation) -> Local:
 def _checked_address(op: Operation, thread: CoreThread, made: NocAddress) -> NocAddress:
     columns, rows = thread.machine.grid
     for x, y in ((made.x0, made.y0), (made.x1, made.y1)):
-        if not (0 <= x - ORIGIN[0] < columns and 0 <= y - ORIGIN[1] < rows):
+        if x - ORIGIN[0] not in thread.machine.columns or not 0 <= y - ORIGIN[1] < rows:
             notes: list[str] = []
             if 0 <= x < columns and 0 <= y < rows:
                 notes.append("these are coordinates of the grid: the network has coordinates of its own")
@@ -64,11 +67,9 @@ def _checked_address(op: Operation, thread: CoreThread, made: NocAddress) -> Noc
 
 def cores_of(thread: CoreThread, address: NocAddress) -> list[Core]:
     """The cores of a rectangle."""
-    return [
-        thread.machine.cores[x - ORIGIN[0], y - ORIGIN[1]]
-        for y in range(address.y0, address.y1 + 1)
-        for x in range(address.x0, address.x1 + 1)
-    ]
+    columns = [x for x, at in enumerate(thread.machine.columns) if address.x0 <= at + ORIGIN[0] <= address.x1]
+    rows = range(address.y0 - ORIGIN[1], address.y1 - ORIGIN[1] + 1)
+    return [thread.machine.cores[x, y] for y in rows for x in columns]
 
 
 def receivers(
@@ -171,11 +172,13 @@ def _touches_targets(targets: Sequence[Core], start: int, size: int) -> tuple[To
     return tuple(("arrive", buffer) for _, buffer in found if buffer is not None)
 
 
-def _coordinate(axis: int, origin: Sequence[int]) -> Builder:
-    def build(op: Operation) -> Local:
-        return of_thread(lambda thread: (thread.x, thread.y)[axis] + origin[axis])
+def _virtual_x(op: Operation) -> Local:
+    def run(thread: CoreThread, x: int) -> int:
+        if not 0 <= x < len(thread.machine.columns):
+            raise wrong(op, thread, f"asks for the network's coordinate of column {x}, which the grid does not have")
+        return thread.machine.columns[x] + ORIGIN[0]
 
-    return build
+    return run
 
 
 BUILDERS: dict[str, Builder] = {
@@ -184,8 +187,9 @@ BUILDERS: dict[str, Builder] = {
     "ttkernel.noc_async_write": _core_write,
     "ttkernel.noc_async_write_multicast": lambda op: _core_write(op, multicast=True),
     "ttkernel.noc_async_write_multicast_loopback_src": lambda op: _core_write(op, multicast=True, loopback=True),
-    "ttkernel.my_x": _coordinate(0, ORIGIN),
-    "ttkernel.my_y": _coordinate(1, ORIGIN),
-    "ttkernel.my_logical_x": _coordinate(0, (0, 0)),
-    "ttkernel.my_logical_y": _coordinate(1, (0, 0)),
+    "ttkernel.my_x": lambda _: of_thread(lambda thread: thread.machine.columns[thread.x] + ORIGIN[0]),
+    "ttkernel.my_y": lambda _: of_thread(lambda thread: thread.y + ORIGIN[1]),
+    "ttkernel.my_logical_x": lambda _: of_thread(lambda thread: thread.x),
+    "ttkernel.my_logical_y": lambda _: of_thread(lambda thread: thread.y),
+    "ttkernel.virtual_x": _virtual_x,
 }

@@ -8,6 +8,9 @@ from tlx_xdsl.text.diagnostics import Diagnostic, source_location
 from .compute import Registers
 from .machine import CircularBuffer, Core, CoreThread, Machine, Tensor, page_count, wrong
 
+SHOWN = 8
+"""Numbers of pages in a warning."""
+
 
 def check_thread_end(thread: CoreThread, *, updates: bool = True) -> None:
     """Check that nothing is under way (`updates` of semaphores, too) and nothing held; raises Fault."""
@@ -78,15 +81,28 @@ def _check_pages(tensor: Tensor) -> None:
     )
 
 
+def write_warnings(machine: Machine) -> list[Diagnostic]:
+    """Tensors of which some pages were written, and others never were; at the line that has written last."""
+    found: list[Diagnostic] = []
+    for tensor in machine.tensors:
+        missing = [page for page in range(len(tensor.pages)) if page not in tensor.written]
+        if missing and tensor.written:
+            op = next(each.write.op for each in reversed(tensor.accesses.values()) if each.write is not None)
+            shown = ", ".join(map(str, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
+            message = f"{len(missing)} pages of '{tensor.name}' were not written: {shown}"
+            found.append(Diagnostic("warning", message, source_location(op.location)))
+    return found
+
+
 def read_warnings(machine: Machine) -> list[Diagnostic]:
-    """Tensors of which some pages were read by one line again and again, and others never were."""
+    """Tensors of which a thread has read some pages again and again by one line, and others never were read."""
     found: list[Diagnostic] = []
     for tensor in machine.tensors:
         missing = [page for page in range(len(tensor.pages)) if page not in tensor.reads]
         if not tensor.reads or not missing:
             continue
-        for page, ops in tensor.reads.items():
-            again = next((op for number, op in enumerate(ops) if op in ops[:number]), None)
+        for page, reads in tensor.reads.items():
+            again = next((op for number, (thread, op) in enumerate(reads) if (thread, op) in reads[:number]), None)
             if again is not None:
                 message = f"page {page} of tensor '{tensor.name}' is read again, while page {missing[0]} never is"
                 found.append(Diagnostic("warning", message, source_location(again.location)))

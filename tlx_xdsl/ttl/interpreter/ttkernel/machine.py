@@ -12,10 +12,11 @@ from xdsl.ir import Attribute, Operation
 from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
-from tlx_xdsl.ttl.dialects.ttcore import TileType
+from tlx_xdsl.ttl.dialects.ttcore import ARCHITECTURES, L1_BYTES, TileType
 from tlx_xdsl.ttl.formats import format_for
 from tlx_xdsl.ttl.tiles import PageLayout
 
+from .races import START, Clock, Moment, PageAccesses, Trail
 from .threads import Thread, Update
 from .translate import Local, Touch
 
@@ -23,15 +24,13 @@ from .translate import Local, Touch
 #
 # Bytes that hold nothing are poisoned, and known to be: every bit is set (NaN as a float), and `valid` is False.
 
-L1_BYTES = 1_499_136
-"""Bytes of a core's memory that kernels can have."""
 ALIGNMENT = 32
 """Of circular buffers, in bytes."""
 NOC_ALIGNMENT = 16
 """Of the addresses in a core's memory that transfers read and write, in bytes."""
 SEMAPHORES = 16
 """Of a core."""
-SEMAPHORE_BASE = L1_BYTES
+SEMAPHORE_BASE = max(each.l1_bytes for each in ARCHITECTURES.values())
 """Address of the first semaphore: after all that circular buffers can have."""
 
 
@@ -71,6 +70,8 @@ class CircularBuffer:
     """Pages, counted from the start, that were read, each with what has read it last."""
     packed: int = 0
     """Tiles packed into the reservation in their order."""
+    pushes: Trail = field(default_factory=Trail)
+    pops: Trail = field(default_factory=Trail)
 
     def __post_init__(self) -> None:
         element = self.element
@@ -115,6 +116,23 @@ class Semaphore:
     changes: int = 0
     waited: dict[Thread, tuple[int, int]] = field(default_factory=dict[Thread, tuple[int, int]])
     """The value that a thread waited for last, and the changes up to then."""
+    history: list[tuple[int, Moment]] = field(default_factory=list[tuple[int, Moment]])
+    """The values since it was set, each with the moment that has made it."""
+
+    def __post_init__(self) -> None:
+        self.history.append((self.value, START))
+
+    def set(self, value: int, moment: Moment) -> None:
+        """Forget all values before."""
+        self.value = value
+        self.changes += 1
+        self.history = [(value, moment)]
+
+    def add(self, value: int, moment: Moment) -> None:
+        """Add to the value."""
+        self.value += value
+        self.changes += 1
+        self.history.append((self.value, moment))
 
     @property
     def address(self) -> int:
@@ -161,7 +179,7 @@ class Core:
         return next((each for each in found if not each.is_idle), found[0])
 
 
-def make_core(x: int, y: int, buffers: list[CircularBuffer], semaphores: list[int]) -> Core:
+def make_core(x: int, y: int, buffers: list[CircularBuffer], semaphores: list[int], l1_bytes: int = L1_BYTES) -> Core:
     """A core with circular buffers, and semaphores with initial values.
 
     Raises Fault for buffers where none can be.
@@ -169,10 +187,10 @@ def make_core(x: int, y: int, buffers: list[CircularBuffer], semaphores: list[in
     for each in buffers:
         if each.base % ALIGNMENT:
             raise fault_at(each.op, f"{each.label} is at address {each.base}: expected a multiple of {ALIGNMENT}")
-        if each.base < 0 or each.end > L1_BYTES:
+        if each.base < 0 or each.end > l1_bytes:
             raise fault_at(
                 each.op,
-                f"{each.label} takes the bytes up to {each.end}, but a core has {L1_BYTES}: "
+                f"{each.label} takes the bytes up to {each.end}, but a core has {l1_bytes}: "
                 "use smaller blocks or a smaller buffer_factor",
             )
         for other in buffers:
@@ -207,14 +225,14 @@ class Tensor:
     layout: PageLayout
     pages: Array
     """[page, byte]"""
-    reads: dict[int, list[Operation]] = field(default_factory=dict[int, list[Operation]])
-    """Who has read a page of the input."""
-    writes: dict[int, list[tuple[Thread, Operation]]] = field(default_factory=dict[int, list[tuple[Thread, Operation]]])
-    """Who has written a page since it was read."""
+    reads: dict[int, list[tuple[Thread, Operation]]] = field(default_factory=dict[int, list[tuple[Thread, Operation]]])
+    """Who has read a page."""
+    accesses: dict[int, PageAccesses] = field(default_factory=dict[int, PageAccesses])
+    """Those of each page that later ones are compared with."""
     written: set[int] = field(default_factory=set[int])
     """Pages that were written."""
     overwritten: dict[int, tuple[Operation, Operation]] = field(default_factory=dict[int, tuple[Operation, Operation]])
-    """Pages that were written twice without a read in between."""
+    """Pages that a thread has written twice without a read in between."""
 
     @property
     def base(self) -> int:
@@ -252,9 +270,14 @@ class CoreThread(Thread):
     transfers: list[Transfer] = field(default_factory=list[Transfer])
     posted: list[Update] = field(default_factory=list[Update])
     """Updates of semaphores that are under way."""
+    noc: int = 0
+    """The network on chip of the thread's processor."""
     registers: Any = None
     """The destination registers of a compute thread."""
     end: Operation | None = None
+
+    def __post_init__(self) -> None:
+        self.clock = Clock(self.agent)
 
     def ended(self) -> None:
         """Nothing may be under way, and nothing held."""
@@ -273,6 +296,8 @@ class Machine:
     updates: list[Update] = field(default_factory=list[Update])
     serial: int = 0
     noc_bytes: int = 0
+    columns: tuple[int, ...] = ()
+    """The columns of the grid on the network, counted from the first one."""
     order: np.random.Generator | None = None
     """Lets transfers land in any order; none: in the order in which they began."""
     warnings: dict[Operation, Diagnostic] = field(default_factory=dict[Operation, Diagnostic])
@@ -336,20 +361,3 @@ def wrong(op: Operation, thread: Thread, message: str, notes: Sequence[str] = ()
 def page_count(count: int, which: str = "") -> str:
     """`1 page`, `4 free pages`."""
     return f"{count} {which + ' ' if which else ''}page{'' if count == 1 else 's'}"
-
-
-def note_write(op: Operation, thread: CoreThread, tensor: Tensor, page: int) -> None:
-    """Note that a write to a page has landed.
-
-    Raises Fault where another thread has written it: which one is the last to write is not known.
-    """
-    earlier = tensor.writes.setdefault(page, [])
-    if earlier:
-        tensor.overwritten[page] = (earlier[-1][1], op)
-        if earlier[-1][0] is not thread and thread.machine.checks:
-            raise wrong(
-                op, thread, f"writes page {page} of tensor '{tensor.name}', which another thread has written, too",
-                [f"{location_of(earlier[-1][1])}: {earlier[-1][0].label} has written it here"],
-            )  # fmt: skip
-    earlier.append((thread, op))
-    tensor.written.add(page)

@@ -12,8 +12,9 @@ from math import prod
 from xdsl.ir import Operation
 
 from .accessors import Accessor
-from .machine import CoreThread, Tensor, Transfer, note_write, wrong
+from .machine import CoreThread, Tensor, Transfer, wrong
 from .places import claims_destination, claims_source
+from .races import Moment, note_read, note_write
 from .translate import Builder, Local, Step, Touch
 
 # Tensors -------------------------------------------------------------------------------------------------------------
@@ -39,18 +40,19 @@ def _tensor_transfer(op: Operation, unit: str, *, is_read: bool) -> Local:
             raise wrong(op, thread, f"{verb}s from byte {offset} of a page on, which has {size}")
         total = count * size - offset
         words = f"{verb} of {unit} {number} of tensor '{tensor.name}'"
+        begun = thread.clock.now
         if is_read:
             claims_destination(op, thread, local, total, size, words)
             transfer = Transfer(
                 op, words, True, local, local + total,
-                lambda: _land_read(op, thread, tensor, first, count, local, offset),
+                lambda: _land_read(op, thread, tensor, first, count, local, offset, begun),
                 (("dram read", tensor, first),), (thread.core,), local, local + total,
             )  # fmt: skip
         else:
             claims_source(op, thread, local, total, size, words)
             transfer = Transfer(
                 op, words, False, local, local + total,
-                lambda: _land_write(op, thread, tensor, first, count, local, offset),
+                lambda: _land_write(op, thread, tensor, first, count, local, offset, begun),
                 (("dram write", tensor, first),),
             )  # fmt: skip
         thread.transfers.append(transfer)
@@ -76,19 +78,18 @@ def _page_range(op: Operation, thread: CoreThread, tensor: Tensor, unit: str, nu
 
 
 def _land_read(
-    op: Operation, thread: CoreThread, tensor: Tensor, first: int, count: int, local: int, offset: int
+    op: Operation, thread: CoreThread, tensor: Tensor, first: int, count: int, local: int, offset: int, begun: Moment
 ) -> None:
     for page in range(first, first + count):
-        tensor.writes.pop(page, None)
-        tensor.reads.setdefault(page, []).append(op)
+        note_read(op, thread, tensor, page, begun)
     thread.core.store(local, tensor.pages[first : first + count].reshape(-1)[offset:])
 
 
 def _land_write(
-    op: Operation, thread: CoreThread, tensor: Tensor, first: int, count: int, local: int, offset: int
+    op: Operation, thread: CoreThread, tensor: Tensor, first: int, count: int, local: int, offset: int, begun: Moment
 ) -> None:
     for page in range(first, first + count):
-        note_write(op, thread, tensor, page)
+        note_write(op, thread, tensor, page, begun)
     target = tensor.pages[first : first + count].reshape(-1)[offset:]
     target[...] = thread.core.memory[local : local + len(target)]
 
@@ -110,6 +111,7 @@ def _barrier(is_read: bool) -> Builder:
             thread.transfers = [each for each in thread.transfers if each.is_read != is_read]
             for each in thread.machine.in_any_order(landing):
                 each.land()
+            thread.clock.release()
 
         def touches(thread: CoreThread) -> tuple[Touch, ...]:
             return tuple(touch for each in thread.transfers if each.is_read == is_read for touch in each.touches)

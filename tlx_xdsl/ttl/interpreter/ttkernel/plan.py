@@ -16,14 +16,14 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.text.diagnostics import Diagnostic
 from tlx_xdsl.ttl.dialects.ttcore import TileType, format_of, register_bytes
-from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD, CBType, ThreadAttr, ThreadKind
+from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD, CBType, ThreadAttr, ThreadKind, noc_of
 from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
 from tlx_xdsl.ttl.dialects.ttl.types import CBType as BlockCBType, encoding_of
 from tlx_xdsl.ttl.tiles import PageLayout, from_pages, to_pages
 
 from . import accessors, circular_buffers, compute, core_writes, noc, semaphores
 from .compute import Registers
-from .endings import check_end, check_thread_end, read_warnings
+from .endings import check_end, check_thread_end, read_warnings, write_warnings
 from .exploration import Exploration, explore as explore_runs
 from .machine import ALIGNMENT, CircularBuffer, CoreThread, Machine, Tensor, make_core, wrong
 from .suppliers import suppliers
@@ -79,19 +79,21 @@ class Plan:
         order: np.random.Generator | None = None,
     ) -> Machine:
         """A machine whose tensors are these."""
-        grid = self.driver.grid
+        grid, chip = self.driver.grid, self.driver.architecture
         cores = {
-            (x, y): make_core(x, y, self._made_buffers(), list(self.semaphores))
+            (x, y): make_core(x, y, self._made_buffers(), list(self.semaphores), chip.l1_bytes)
             for y in range(grid.y)
             for x in range(grid.x)
         }
-        machine = Machine((grid.x, grid.y), cores, tensors, checks, order=order)
+        columns = chip.network_columns(grid.x)
+        machine = Machine((grid.x, grid.y), cores, tensors, checks, columns=columns, order=order)
         count = self.capacity() if capacity is None else capacity
         for core in cores.values():
             for launched in self.threads:
                 thread = CoreThread(
                     len(machine.threads), launched.op.sym_name.data, core.x, core.y, machine=machine, core=core,
-                    tensors=launched.tensors, registers=Registers(count) if launched.is_compute else None,
+                    tensors=launched.tensors, noc=noc_of(launched.op),
+                    registers=Registers(count) if launched.is_compute else None,
                     end=launched.op.body.block.last_op,
                 )  # fmt: skip
                 thread.coroutine = launched.code(thread)
@@ -127,8 +129,10 @@ class Plan:
         return [each.op for each in self.threads]
 
 
-def make_plan(module: ModuleOp, kernel: str | None = None) -> Plan:
+def make_plan(module: ModuleOp, kernel: str | None = None, dialects: Dialects | None = None) -> Plan:
     """Plan the kernel of a module; `kernel` names its driver where there are several.
+
+    `dialects` are what runs the operations, where it is not `DIALECTS`.
 
     Raises Fault for operations that the machine does not know, and InputError when there is no such kernel.
     """
@@ -146,7 +150,7 @@ def make_plan(module: ModuleOp, kernel: str | None = None) -> Plan:
     launches = [op for op in inside if isinstance(op, LaunchThreadOp)]
     return Plan(
         driver,
-        tuple(_launched(op, driver, functions) for op in launches),
+        tuple(_launched(op, driver, functions, DIALECTS if dialects is None else dialects) for op in launches),
         tuple(op for op in inside if op.name == "ttl.bind_cb"),
         tuple(_initial_values([op for op in inside if op.name == "ttl.create_semaphore"])),
     )
@@ -157,7 +161,7 @@ def _initial_values(ops: Sequence[Operation]) -> list[int]:
     return [values.get(index, 0) for index in range(max(values, default=-1) + 1)]
 
 
-def _launched(op: LaunchThreadOp, driver: KernelDriverOp, functions: dict[str, FuncOp]) -> Launched:
+def _launched(op: LaunchThreadOp, driver: KernelDriverOp, functions: dict[str, FuncOp], dialects: Dialects) -> Launched:
     name = op.callee.root_reference.data
     if (function := functions.get(name)) is None:
         raise fault_at(op, f"no function '{name}', there are {', '.join(functions) or 'none'}")
@@ -169,7 +173,7 @@ def _launched(op: LaunchThreadOp, driver: KernelDriverOp, functions: dict[str, F
     if not isinstance(kind, ThreadAttr):
         raise fault_at(function, f"'{name}' has no '{THREAD}': expected a #ttkernel.thread")
     tensors = [_argument(value, driver) for value in op.arguments]
-    code = translate(function.body.blocks, DIALECTS, name)
+    code = translate(function.body.blocks, dialects, name)
     return Launched(
         function, code, kind.data is ThreadKind.COMPUTE, tuple(number for number in tensors if number is not None)
     )
@@ -333,7 +337,7 @@ def report_of(machine: Machine, trace: Trace) -> Report:
     """Return what the run of a machine was like."""
     threads = [thread for thread in machine.threads if isinstance(thread, CoreThread)]
     used = max((thread.registers.used for thread in threads if thread.registers is not None), default=0)
-    warnings = (*machine.warnings.values(), *read_warnings(machine))
+    warnings = (*machine.warnings.values(), *read_warnings(machine), *write_warnings(machine))
     unwritten = {
         tensor.name: tuple(page for page in range(len(tensor.pages)) if page not in tensor.written)
         for tensor in machine.tensors

@@ -16,6 +16,7 @@ from tlx_xdsl.interpreter.faults import location_of
 
 from .core_writes import NocAddress, receivers
 from .machine import SEMAPHORE_BASE, SEMAPHORES, Arrival, Core, CoreThread, Semaphore, wrong
+from .races import Moment
 from .translate import Builder, Local, Step, Touch, integer
 
 
@@ -55,12 +56,12 @@ def set_own(op: Operation) -> Step:
 
     def run(thread: CoreThread, index: int, value: int) -> None:
         _no_update_reads(op, thread, index)
-        assign(op, thread, thread.core, index, value)
+        assign(op, thread, thread.core, index, value, thread.clock.release())
 
     return Step(op, run, touches=_writes_own)
 
 
-def assign(op: Operation, thread: CoreThread, core: Core, index: int, value: int) -> None:
+def assign(op: Operation, thread: CoreThread, core: Core, index: int, value: int, moment: Moment) -> None:
     """Set the word of a core: no arrival may be lost."""
     word = core.semaphores[index]
     if word.arrivals and thread.machine.checks:
@@ -69,8 +70,7 @@ def assign(op: Operation, thread: CoreThread, core: Core, index: int, value: int
             op, thread, f"sets semaphore {index} of {core.label} over an arrival that was not waited for: it is lost",
             [f"{location_of(lost.op)}: {lost.thread.label} has {'set' if lost.is_set else 'added to'} it here"],
         )  # fmt: skip
-    word.value = value
-    word.changes += 1
+    word.set(value, moment)
 
 
 def _no_update_reads(op: Operation, thread: CoreThread, index: int) -> None:
@@ -86,15 +86,15 @@ def _no_update_reads(op: Operation, thread: CoreThread, index: int) -> None:
 
 def wait(op: Operation) -> Step:
     """Wait until the own word has a value."""
-    return _wait(op, "", lambda word, value: word.value == value)
+    return _wait(op, "", lambda word, value: word.value == value, is_least=False)
 
 
 def wait_min(op: Operation) -> Step:
     """Wait until the own word has at least a value."""
-    return _wait(op, "at least ", lambda word, value: word.value >= value)
+    return _wait(op, "at least ", lambda word, value: word.value >= value, is_least=True)
 
 
-def _wait(op: Operation, how: str, holds: Callable[[Semaphore, int], bool]) -> Step:
+def _wait(op: Operation, how: str, holds: Callable[[Semaphore, int], bool], *, is_least: bool) -> Step:
     def ready(thread: CoreThread, index: int, value: int) -> bool:
         return holds(thread.core.semaphores[index], value)
 
@@ -105,6 +105,10 @@ def _wait(op: Operation, how: str, holds: Callable[[Semaphore, int], bool]) -> S
                 op, thread,
                 f"waits for semaphore {index} to be {how}{value}, which it was when it last waited: reset it before",
             )  # fmt: skip
+        for reached, moment in word.history:
+            thread.clock.acquire(moment)
+            if is_least and reached >= value:
+                break
         word.waited[thread] = (value, word.changes)
         word.arrivals.clear()
 
@@ -125,15 +129,18 @@ def increment(op: Operation) -> Local:
         (core, *more) = receivers(op, thread, address, None, loopback=True)
         if more:
             raise wrong(op, thread, "adds to the semaphores of several cores: an increment goes to one")
-        thread.machine.post(
-            op, thread, partial(arrive, op, thread, core, index, value), (("semaphore", core, index, "add"),)
-        )
+        post_add(op, thread, core, index, value)
 
     return run
 
 
-def arrive(op: Operation, thread: CoreThread, core: Core, index: int, value: int) -> None:
-    """Add to the word of a core from afar."""
+def post_add(op: Operation, thread: CoreThread, core: Core, index: int, value: int) -> None:
+    """Begin to add to the word of a core."""
+    arrive = partial(_arrive_add, op, thread, core, index, value, thread.clock.release())
+    thread.machine.post(op, thread, arrive, (("semaphore", core, index, "add"),))
+
+
+def _arrive_add(op: Operation, thread: CoreThread, core: Core, index: int, value: int, moment: Moment) -> None:
     word = core.semaphores[index]
     if any(each.is_set for each in word.arrivals) and thread.machine.checks:
         lost = next(each for each in word.arrivals if each.is_set)
@@ -141,8 +148,7 @@ def arrive(op: Operation, thread: CoreThread, core: Core, index: int, value: int
             op, thread, f"adds to semaphore {index} of {core.label}, which was set and not waited for",
             [f"{location_of(lost.op)}: {lost.thread.label} has set it here"],
         )  # fmt: skip
-    word.value += value
-    word.changes += 1
+    word.add(value, moment)
     word.arrivals.append(Arrival(op, thread, False))
 
 
@@ -165,13 +171,13 @@ def _set_others(op: Operation, *, multicast: bool, loopback: bool) -> Step:
 def post_set(op: Operation, thread: CoreThread, core: Core, index: int, target: int, value: int) -> None:
     """Begin to set the word `target` of a core to the value of the own word `index`."""
     thread.machine.post(
-        op, thread, partial(_arrive_set, op, thread, core, target, value),
+        op, thread, partial(_arrive_set, op, thread, core, target, value, thread.clock.release()),
         (("semaphore", core, target, "write"), ("semaphore", thread.core, index, "copied")),
     )  # fmt: skip
 
 
-def _arrive_set(op: Operation, thread: CoreThread, core: Core, index: int, value: int) -> None:
-    assign(op, thread, core, index, value)
+def _arrive_set(op: Operation, thread: CoreThread, core: Core, index: int, value: int, moment: Moment) -> None:
+    assign(op, thread, core, index, value, moment)
     if core is not thread.core:
         core.semaphores[index].arrivals.append(Arrival(op, thread, True))
 

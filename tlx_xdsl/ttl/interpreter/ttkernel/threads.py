@@ -7,8 +7,10 @@ an update than is here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Protocol, cast
 
 from xdsl.ir import Operation
@@ -100,6 +102,21 @@ class Replay:
         wanted = self.choices[self.at] if self.at < len(self.choices) else None
         self.at += 1
         return next((each for each in everything if identity(each) == wanted), everything[0])
+
+
+def choices_text(choices: Sequence[int]) -> str:
+    """A schedule as a word that `choices_of` reads: `0*3,1,-1` for 0 three times, 1, and the update -1."""
+    runs = [(choice, sum(1 for _ in same)) for choice, same in groupby(choices)]
+    return ",".join(f"{choice}*{count}" if count > 1 else str(choice) for choice, count in runs)
+
+
+def choices_of(text: str) -> tuple[int, ...] | None:
+    """The schedule that `choices_text` has written; None for another text."""
+    runs = [re.fullmatch(r"(-?\d+)(?:\*(\d+))?", part) for part in text.split(",")]
+    found = [run for run in runs if run is not None]
+    if len(found) < len(runs):
+        return None
+    return tuple(int(run[1]) for run in found for _ in range(int(run[2] or 1)))
 
 
 def identity(agent: Thread | Update) -> int:

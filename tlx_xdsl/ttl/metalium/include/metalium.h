@@ -51,6 +51,7 @@ void semaphore_inc(Site, uint64_t address, uint32_t value);
 void semaphore_set(Site, uint32_t address, uint32_t value);
 void semaphore_wait(Site, uint32_t address, uint32_t value, bool at_least);
 uint32_t coordinate(int axis, bool logical);
+uint32_t virtual_column(uint32_t logical);
 uint32_t common_argument(Site, uint32_t);
 
 void startup(Site, uint32_t a, uint32_t b, uint32_t out, bool once);
@@ -67,7 +68,8 @@ void matmul(Site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t dst);
 void reduce(Site, PoolType, ReduceDim, uint32_t cb, uint32_t scaler, uint32_t tile, uint32_t scaler_tile, uint32_t dst);
 void set_reduce_mask(Site, int dim);
 void vector_binary(Site, const char *name, uint32_t a, uint32_t b, uint32_t out);
-void vector_unary(Site, const char *name, uint32_t dst);
+void vector_where(Site, uint32_t condition, uint32_t a, uint32_t b, uint32_t out);
+void vector_unary(Site, const char *unit, const char *name, uint32_t dst, uint32_t a, uint32_t b, uint32_t c);
 void fill(Site, uint32_t dst, float value);
 void fill_integer(Site, DataFormat, uint32_t dst, uint32_t value);
 void integers(Site, const char *name, DataFormat, uint32_t a, uint32_t b, uint32_t out);
@@ -94,6 +96,10 @@ struct Coordinate {
   uint8_t operator[](uint8_t) const { return uint8_t(machine::coordinate(axis, false)); }
 };
 inline constexpr Coordinate my_x{0}, my_y{1};
+struct Columns {
+  uint8_t operator[](uint32_t logical) const { return uint8_t(machine::virtual_column(logical)); }
+};
+inline constexpr Columns worker_logical_col_to_virtual_col{};
 inline constexpr uint8_t noc_index = 0;
 inline uint8_t get_absolute_logical_x() { return uint8_t(machine::coordinate(0, true)); }
 inline uint8_t get_absolute_logical_y() { return uint8_t(machine::coordinate(1, true)); }

@@ -111,30 +111,90 @@ METALIUM_BINARY(div_binary)
 METALIUM_BINARY(binary_max)
 METALIUM_BINARY(binary_min)
 
+METALIUM_BINARY(remainder_binary)
+inline void where_tile_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, "where"); }
+template <DataFormat>
+void where_tile(uint32_t condition, uint32_t a, uint32_t b, uint32_t out, METALIUM_SITE) {
+  machine::vector_where(METALIUM_HERE, condition, a, b, out);
+}
+
 // With template arguments a function trades precision for time; the machine has the precise form only.
-#define METALIUM_UNARY(name)                                                                                   \
+#define METALIUM_VECTOR_INIT(name)                                                                             \
   template <bool approximate = false>                                                                          \
   void name##_tile_init(METALIUM_SITE) {                                                                       \
     static_assert(!approximate, "the machine has no approximate form of " #name);                              \
     machine::set_up_vector_unit(METALIUM_HERE, #name);                                                         \
-  }                                                                                                            \
+  }
+#define METALIUM_VECTOR(name, unit)                                                                            \
   template <bool approximate = false>                                                                          \
   void name##_tile(uint32_t dst, METALIUM_SITE) {                                                              \
     static_assert(!approximate, "the machine has no approximate form of " #name);                              \
-    machine::vector_unary(METALIUM_HERE, #name, dst);                                                          \
+    machine::vector_unary(METALIUM_HERE, unit, #name, dst, 0, 0, 0);                                           \
   }
+#define METALIUM_UNARY(name)                                                                                   \
+  METALIUM_VECTOR_INIT(name)                                                                                   \
+  METALIUM_VECTOR(name, #name)
 METALIUM_UNARY(exp)
+METALIUM_UNARY(exp2)
+METALIUM_UNARY(expm1)
 METALIUM_UNARY(log)
+METALIUM_UNARY(log1p)
 METALIUM_UNARY(sqrt)
 METALIUM_UNARY(rsqrt)
 METALIUM_UNARY(recip)
-METALIUM_UNARY(relu)
-METALIUM_UNARY(gelu)
-METALIUM_UNARY(tanh)
-METALIUM_UNARY(sigmoid)
+METALIUM_UNARY(square)
 METALIUM_UNARY(negative)
 METALIUM_UNARY(abs)
-METALIUM_UNARY(square)
+METALIUM_UNARY(sign)
+METALIUM_UNARY(signbit)
+METALIUM_UNARY(sin)
+METALIUM_UNARY(cos)
+METALIUM_UNARY(tan)
+METALIUM_UNARY(asin)
+METALIUM_UNARY(acos)
+METALIUM_UNARY(atan)
+METALIUM_UNARY(asinh)
+METALIUM_UNARY(acosh)
+METALIUM_UNARY(atanh)
+METALIUM_UNARY(tanh)
+METALIUM_UNARY(relu)
+METALIUM_UNARY(gelu)
+METALIUM_UNARY(sigmoid)
+METALIUM_UNARY(silu)
+METALIUM_UNARY(softsign)
+METALIUM_UNARY(hardsigmoid)
+
+METALIUM_VECTOR_INIT(rounding_op)
+METALIUM_VECTOR(floor, "rounding_op")
+METALIUM_VECTOR(ceil, "rounding_op")
+METALIUM_VECTOR(trunc, "rounding_op")
+METALIUM_VECTOR(frac, "rounding_op")
+inline void round_tile(uint32_t dst, int32_t decimals, METALIUM_SITE) {
+  machine::vector_unary(METALIUM_HERE, "rounding_op", "round", dst, uint32_t(decimals), 0, 0);
+}
+
+// Numbers are the bits of an f32.
+#define METALIUM_UNARY_1(name)                                                                                 \
+  METALIUM_VECTOR_INIT(name)                                                                                   \
+  inline void name##_tile(uint32_t dst, uint32_t a, METALIUM_SITE) {                                           \
+    machine::vector_unary(METALIUM_HERE, #name, #name, dst, a, 0, 0);                                          \
+  }
+#define METALIUM_UNARY_2(name)                                                                                 \
+  METALIUM_VECTOR_INIT(name)                                                                                   \
+  inline void name##_tile(uint32_t dst, uint32_t a, uint32_t b, METALIUM_SITE) {                               \
+    machine::vector_unary(METALIUM_HERE, #name, #name, dst, a, b, 0);                                          \
+  }
+METALIUM_UNARY_1(power)
+METALIUM_UNARY_1(elu)
+METALIUM_UNARY_1(leaky_relu)
+METALIUM_UNARY_1(unary_gt)
+METALIUM_UNARY_2(celu)
+METALIUM_UNARY_2(selu)
+METALIUM_UNARY_2(clamp)
+METALIUM_VECTOR_INIT(softplus)
+inline void softplus_tile(uint32_t dst, uint32_t beta, uint32_t reciprocal, uint32_t threshold, METALIUM_SITE) {
+  machine::vector_unary(METALIUM_HERE, "softplus", "softplus", dst, beta, reciprocal, threshold);
+}
 
 inline void fill_tile_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, "fill"); }
 inline void fill_tile(uint32_t dst, float value, METALIUM_SITE) { machine::fill(METALIUM_HERE, dst, value); }

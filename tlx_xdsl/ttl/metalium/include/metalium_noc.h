@@ -6,10 +6,12 @@ template <size_t compile_time, size_t common_runtime = 0>
 struct TensorAccessorArgs {};
 
 // Each tensor has one word here; on a device, as many as its layout takes.
+namespace tensor_accessor::detail {
 template <uint32_t tensor, uint32_t first>
 constexpr uint32_t get_tensor_accessor_args_cta_offset() {
   return first + tensor;
 }
+}  // namespace tensor_accessor::detail
 
 template <class Arguments>
 struct TensorAccessor;

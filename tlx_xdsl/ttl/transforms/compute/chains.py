@@ -161,7 +161,8 @@ class Chain:
         self._iterators = [REDUCTION if dim in op.dimensions else PARALLEL for dim in range(len(place))]
         self._output_map = tuple(ZERO if dim in op.dimensions else expr for dim, expr in enumerate(place))
         tile = self._argument(op.input, place)
-        return self._add(op, [tile, self._argument(self._scaler(op), (ZERO, ZERO)), output])
+        scaler = self._scaler(op) if op.scaler is None else op.scaler
+        return self._add(op, [tile, self._argument(scaler, (ZERO, ZERO)), output])
 
 
 def is_exact(op: ttl.BlockComputeOp) -> bool:

@@ -96,6 +96,11 @@ def _binary(op: ttl.TileBinaryOp) -> Calls:
 
 
 @calls_of.register
+def _unary(op: ttl.TileUnaryOp) -> Calls:
+    return _vector(op) if op.parameters is None else Calls(*op.LOWERED, [], own={"parameters": op.parameters})
+
+
+@calls_of.register
 def _copy(op: ttl.TileCopyOp) -> Calls:
     if not isinstance(op.input, BlockArgument):
         type_ = ttl.tile_of(op.result.type).data_type

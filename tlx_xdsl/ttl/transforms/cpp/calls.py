@@ -8,13 +8,13 @@ from __future__ import annotations
 from functools import singledispatch
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, IntegerType, StringAttr, f32, i32
-from xdsl.dialects.emitc import EmitC_PointerType
+from xdsl.dialects.emitc import EmitC_OpaqueAttr, EmitC_PointerType
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import constant_integer
 from tlx_xdsl.ttl.dialects import ttkernel
-from tlx_xdsl.ttl.dialects.emitc.expressions import LiteralOp
+from tlx_xdsl.ttl.dialects.emitc.expressions import LiteralOp, SubscriptOp
 from tlx_xdsl.ttl.dialects.ttcore import format_of
 from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
 from tlx_xdsl.ttl.language.tensors import DTYPES
@@ -79,7 +79,8 @@ def _accessor_args(op: ttkernel.TensorAccessorArgsOp, to: Conversion) -> None:
     first = str(cta)
     if to.profile.has_startup and to.buffer_count:
         # A tensor has as many words as its layout takes: the headers count them.
-        first = f"get_tensor_accessor_args_cta_offset<{cta - to.buffer_count}, {to.buffer_count}>()"
+        offset = f"<{cta - to.buffer_count}, {to.buffer_count}>()"
+        first = f"tensor_accessor::detail::get_tensor_accessor_args_cta_offset{offset}"
     value = to.result("TensorAccessorArgs", [], opaque("constexpr auto"), template=[first, str(op.crta.value.data)])
     value.name_hint = op.result.name_hint or _with(to.tensor_name(op), "args")
     to.set(op.result, value)
@@ -123,6 +124,12 @@ def _my_x(op: ttkernel.MyXOp, to: Conversion) -> None:
 @convert_call.register
 def _my_y(op: ttkernel.MyYOp, to: Conversion) -> None:
     _literal(op, "my_y[noc_index]", to)
+
+
+@convert_call.register
+def _virtual_x(op: ttkernel.VirtualXOp, to: Conversion) -> None:
+    table = to.emit(LiteralOp("worker_logical_col_to_virtual_col", opaque("auto"))).result
+    to.set(op.result, to.emit(SubscriptOp(table, to.value(op.logical), i32)).result)
 
 
 @convert_call.register
@@ -378,8 +385,7 @@ def _typecast(op: ttkernel.TypecastTileInitOp | ttkernel.TypecastTileOp, to: Con
 def _copy_dst(op: ttkernel.CopyDestValuesOp, to: Conversion) -> None:
     source, target = _operands(op, to)
     if to.profile.has_startup:
-        kind = f"DataFormat::{'Float32' if to.has_wide_registers else 'Float16_b'}"
-        kind = kind if op.format is None else _format(op.format)
+        kind = f"DataFormat::{_register_format(to)}" if op.format is None else _format(op.format)
         to.call("copy_dest_values", [source, target], template=[kind])
     else:
         to.call("copy_dest_values", [target, source])
@@ -393,8 +399,28 @@ def _pack(op: ttkernel.PackTileOp, to: Conversion) -> None:
     to.call("pack_tile", _operands(op, to), template=["true"])
 
 
-@convert_call.register(ttkernel.GeluTileInitOp)
-@convert_call.register(ttkernel.GeluTileOp)
-def _gelu(op: ttkernel.GeluTileInitOp | ttkernel.GeluTileOp, to: Conversion) -> None:
-    # The fast approximation is what Metalium takes where nothing is said.
-    to.call(_callee(op, to), _operands(op, to), template=["false"])
+@convert_call.register
+def _vector_init(op: ttkernel.VectorInitOp, to: Conversion) -> None:
+    to.call(_callee(op, to), template=op.FUNCTION.template)
+
+
+@convert_call.register
+def _vector(op: ttkernel.VectorOp, to: Conversion) -> None:
+    numbers = () if op.parameters is None else tuple(float(each.value.data) for each in op.parameters)
+    bits = [_number(each, op.FUNCTION.integers) for each in op.FUNCTION.arguments(numbers)]
+    arguments = [IntegerAttr.from_index_int_value(0), *bits] if bits else None
+    to.call(_callee(op, to), _operands(op, to), template=op.FUNCTION.template, arguments=arguments)
+
+
+def _number(number: int, is_integer: bool) -> EmitC_OpaqueAttr:
+    """An argument: an integer, or the bits of an f32."""
+    return EmitC_OpaqueAttr(StringAttr(f"{number}" if is_integer else f"0x{number:08x}u"))
+
+
+@convert_call.register
+def _where(op: ttkernel.WhereTileOp, to: Conversion) -> None:
+    to.call("where_tile", _operands(op, to), template=[f"DataFormat::{_register_format(to)}"])
+
+
+def _register_format(to: Conversion) -> str:
+    return "Float32" if to.has_wide_registers else "Float16_b"

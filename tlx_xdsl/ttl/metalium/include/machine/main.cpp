@@ -31,6 +31,8 @@ int main(int argc, char **argv) {
   uint64_t seed;
   uint32_t buffers, tensors, semaphores, threads;
   in >> seed >> chip.capacity >> chip.width >> chip.height >> buffers >> tensors >> semaphores >> threads;
+  chip.columns.resize(chip.width);
+  for (uint32_t &column : chip.columns) in >> column;
   chip.adversarial = seed != 0;
   chip.random_state = seed;
   chip.buffer_count = buffers;
@@ -74,7 +76,7 @@ int main(int argc, char **argv) {
   std::vector<Thread> kinds(threads);
   for (uint32_t i = 0; i < threads; i++) {
     uint32_t count;
-    in >> kinds[i].name >> kinds[i].is_compute >> count;
+    in >> kinds[i].name >> kinds[i].is_compute >> kinds[i].noc >> count;
     kinds[i].tensors.resize(count);
     for (uint32_t &tensor : kinds[i].tensors) in >> tensor;
     kinds[i].entry = entries[i];

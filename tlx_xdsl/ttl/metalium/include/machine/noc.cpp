@@ -68,16 +68,31 @@ void noc_write(Site site, uint32_t id, const Accessor &accessor, uint32_t local,
   current->in_flight.push_back(transfer);
 }
 
+static bool is_column(uint32_t x) {
+  for (uint32_t column : chip.columns)
+    if (x == column + VIRTUAL_X) return true;
+  return false;
+}
+
+uint32_t virtual_column(uint32_t logical) {
+  if (logical >= chip.columns.size()) fail({"metalium.h", __LINE__, "column"}, "the grid has no column %u", logical);
+  return chip.columns[logical] + VIRTUAL_X;
+}
+
 uint64_t get_noc_addr(Site site, uint32_t x, uint32_t y, uint32_t address) {
   return get_noc_multicast_addr(site, x, y, x, y, address);
 }
 
 uint64_t get_noc_multicast_addr(Site site, uint32_t x0, uint32_t y0, uint32_t x1, uint32_t y1, uint32_t address) {
   only_data_movement(site);
-  if (x0 > x1 || y0 > y1 || x0 < VIRTUAL_X || y0 < VIRTUAL_Y || x1 >= VIRTUAL_X + chip.width ||
-      y1 >= VIRTUAL_Y + chip.height)
+  uint32_t end_y = VIRTUAL_Y + chip.height - 1;
+  if (!is_column(x0) || !is_column(x1) || y0 < VIRTUAL_Y || y1 < VIRTUAL_Y || y0 > end_y || y1 > end_y)
     fail(site, "no cores at the NoC coordinates (%u, %u) to (%u, %u): the kernel's are (%u, %u) to (%u, %u), which are not the "
-         "logical ones", x0, y0, x1, y1, VIRTUAL_X, VIRTUAL_Y, VIRTUAL_X + chip.width - 1, VIRTUAL_Y + chip.height - 1);
+         "logical ones", x0, y0, x1, y1, VIRTUAL_X, VIRTUAL_Y, VIRTUAL_X + chip.columns.back(), end_y);
+  if (current->noc) std::swap(x0, x1), std::swap(y0, y1);
+  if (x0 > x1 || y0 > y1)
+    fail(site, "the corners of a multicast are in the other order: NOC_%u goes from %s coordinates", current->noc,
+         current->noc ? "larger to smaller" : "smaller to larger");
   return uint64_t(x0) << 56 | uint64_t(y0) << 48 | uint64_t(x1) << 40 | uint64_t(y1) << 32 | address;
 }
 
@@ -88,8 +103,9 @@ static void set_cores(Site site, Transfer &transfer, uint64_t address, uint32_t 
   if (loopback < 0 && (x0 != x1 || y0 != y1)) fail(site, "expected the NoC address of one core, found that of a range");
   bool contains = false;
   for (uint32_t y = y0; y <= y1; y++)
-    for (uint32_t x = x0; x <= x1; x++) {
-      Core *core = chip.at(x - VIRTUAL_X, y - VIRTUAL_Y);
+    for (uint32_t x = 0; x < chip.width; x++) {
+      if (virtual_column(x) < x0 || virtual_column(x) > x1) continue;
+      Core *core = chip.at(x, y - VIRTUAL_Y);
       contains |= core == current->core;
       if (loopback != 0 || core != current->core) transfer.cores.push_back(core);
     }
@@ -218,7 +234,8 @@ void noc_barrier(Site site, int kind) {
 
 uint32_t coordinate(int axis, bool logical) {
   Core &core = *current->core;
-  return axis == 0 ? core.x + (logical ? 0 : VIRTUAL_X) : core.y + (logical ? 0 : VIRTUAL_Y);
+  if (logical) return axis == 0 ? core.x : core.y;
+  return axis == 0 ? virtual_column(core.x) : core.y + VIRTUAL_Y;
 }
 
 uint32_t common_argument(Site site, uint32_t index) {

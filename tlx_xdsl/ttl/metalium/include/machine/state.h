@@ -11,8 +11,8 @@
 
 namespace machine {
 
-constexpr uint32_t L1_BYTES = 1572864;
-constexpr uint32_t SEMAPHORES = 1499136;  // The first byte above what kernels can use; a word each, 16 bytes apart.
+constexpr uint32_t L1_BYTES = 1638400;
+constexpr uint32_t SEMAPHORES = 1572864;  // The first byte above what kernels can use; a word each, 16 bytes apart.
 constexpr uint32_t SEMAPHORE_STRIDE = 16;
 constexpr uint32_t MAX_BUFFERS = 32, MAX_SEMAPHORES = 16, DST_TILES = 16, TILE = 32, FACE = 16, ELEMENTS = TILE * TILE;
 constexpr uint64_t TENSOR_BASE = 0x10000000, TENSOR_STRIDE = 0x02000000;
@@ -83,6 +83,7 @@ struct Compute {
 struct Thread {
   std::string name;
   bool is_compute = false;
+  uint32_t noc = 0;
   Core *core = nullptr;
   void (*entry)() = nullptr;
   std::vector<uint32_t> tensors;  // Numbers of those whose addresses are its common runtime arguments.
@@ -102,6 +103,7 @@ struct Chip {
   std::vector<Core> cores;
   std::vector<Thread> threads;
   std::vector<Tensor> tensors;
+  std::vector<uint32_t> columns;  // The columns of the grid on the network, counted from the first one.
   uint64_t random_state = 0;
   bool adversarial = false;
   Core *at(uint32_t x, uint32_t y) { return &cores[y * width + x]; }
