@@ -2,7 +2,7 @@
 
     python -m tests.conformance.ttl_vendor SUITE_ROOT -n 2
 
-The tests get our language as `ttl`, and tensors of PyTorch as those of `ttnn` (`ttl_vendor_plugin.py`). The suite is not
+The tests get our language as `ttl`, and tensors of PyTorch as those of `ttnn` (`ttl_vendor_plugin.py`). The suite is no
 part of this project: SUITE_ROOT is a checkout of it. torch, pytest and pytest-xdist must be importable.
 
 Prints the number of tests by outcome, then each failure with its last line.

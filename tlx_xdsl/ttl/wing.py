@@ -27,6 +27,7 @@ WING = Wing(
         "ttl-lower-data-movement": "tlx_xdsl.ttl.transforms.lower_data_movement",
         "ttl-lower-synchronization": "tlx_xdsl.ttl.transforms.lower_synchronization",
         "ttl-report-repairs": "tlx_xdsl.ttl.transforms.report_repairs",
+        "ttl-merge-pipes": "tlx_xdsl.ttl.transforms.merge_pipes",
         "ttl-schedule-pipeline": "tlx_xdsl.ttl.transforms.schedule_pipeline",
         "ttl-spill-dst-registers": "tlx_xdsl.ttl.transforms.spill_dst_registers",
         "ttl-verify-layouts": "tlx_xdsl.ttl.transforms.verify_layouts",

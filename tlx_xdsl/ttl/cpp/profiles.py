@@ -57,6 +57,13 @@ _HEADERS = {
 """Headers of both versions."""
 
 
+PRINTING = {
+    **{f"DPRINT{processor}": "api/debug/dprint.h" for processor in ("", "_UNPACK", "_MATH", "_PACK")},
+    "TSLICE": "api/debug/dprint_tile.h",
+}
+"""Headers of the macros that write text, for all threads."""
+
+
 @dataclass(frozen=True)
 class CppProfile:
     """The spelling of one version."""
@@ -72,6 +79,9 @@ class CppProfile:
     """Whether `compute_kernel_hw_startup` begins a compute thread, and inits leave the hardware's configuration."""
     has_kernel_main: bool
     """Whether compute threads have `kernel_main`, as the others do."""
+    local_memory: str
+    """The class whose objects are places in the core's memory."""
+    local_memory_header: str
 
     def callee(self, name: str) -> str:
         """The function of an operation, whose name is given without the dialect."""
@@ -79,6 +89,8 @@ class CppProfile:
 
     def compute_header(self, callee: str) -> str:
         """The header that declares a function of compute threads."""
+        if callee in PRINTING:
+            return PRINTING[callee]
         header = self.headers.get(callee, "common.h")
         return header.removeprefix("/") if header.startswith("/") else f"{self.compute_folder}/{header}"
 
@@ -115,6 +127,8 @@ PROFILES = {
         },
         has_startup=True,
         has_kernel_main=True,
+        local_memory="CoreLocalMem",
+        local_memory_header="api/core_local_mem.h",
     ),
     "2025-12": CppProfile(
         name="2025-12",
@@ -137,6 +151,8 @@ PROFILES = {
         callees=_VECTOR_NAMES,
         has_startup=False,
         has_kernel_main=False,
+        local_memory="experimental::CoreLocalMem",
+        local_memory_header="experimental/core_local_mem.h",
     ),
 }
 """By name."""

@@ -15,7 +15,7 @@ from ..dialects import ttl
 from ..dialects.ttcore import TileType, is_float
 from ..dialects.ttl.types import CBType
 from ..language import buffers
-from ..language.tensors import as_dtype
+from ..language.tensors import TILE, as_dtype
 from .calls import Call, lowering, method, static
 from .tiles import as_tiles, check_usable, fill
 from .values import (
@@ -81,6 +81,17 @@ def _circular_buffer(call: Call) -> Value:
         raise call.error("dtype", "'element' and 'dtype' are the same: give one of them")
     tiled = static(call, "tiled")
     return _create(call, _shape(call), TileType.get(unit) if tiled else unit, _factor(call, factor))
+
+
+@lowering("ttl.make_dfb")
+def _make_dfb(call: Call) -> Value:
+    if static(call, "tile") != (TILE, TILE):
+        raise call.error("tile", f"a tile has {TILE}x{TILE} elements, found {static(call, 'tile')}")
+    try:
+        unit = TileType.get(element_type(as_dtype(static(call, "dtype"))))
+    except InputTypeError as error:
+        raise call.error("dtype", str(error)) from error
+    return _create(call, _shape(call), unit, _factor(call, "block_count"))
 
 
 def _create(call: Call, shape: tuple[int, ...], unit: Attribute, factor: int) -> Value:

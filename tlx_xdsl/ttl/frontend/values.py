@@ -52,6 +52,17 @@ class Static(Value):
 
 
 @dataclass(frozen=True)
+class Text(Value):
+    """A text with values that are known at run time only."""
+
+    parts: tuple[Value, ...]
+
+    def describe(self) -> str:
+        """Show what is known of it."""
+        return "".join(str(each.value) if isinstance(each, Static) else each.describe() for each in self.parts)
+
+
+@dataclass(frozen=True)
 class Items(Value):
     """A tuple, or a list: `items` can be added to if it is one."""
 
@@ -267,6 +278,11 @@ class Acquired(Tiles):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Sum(Acquired):
+    """The place of a block that a loop adds to, and does not read."""
+
+
 @dataclass(eq=False)
 class BlockState:
     """History of an acquired block: the stores to it, and its release."""
@@ -288,6 +304,17 @@ class Transfer(Value):
     def describe(self) -> str:
         """Say what it is."""
         return "a transfer"
+
+
+@dataclass(frozen=True)
+class Signpost(Value):
+    """The name of a part of a thread, for a profiler."""
+
+    name: str
+
+    def describe(self) -> str:
+        """Show the name."""
+        return f"the signpost '{self.name}'"
 
 
 @dataclass(frozen=True, eq=False)

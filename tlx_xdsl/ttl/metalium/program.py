@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..cpp.profiles import PRINTING
 from ..dialects.ttcore import ARCHITECTURES
 from ..elementwise import FUNCTIONS
 from ..language.tensors import DTYPES
@@ -58,8 +59,11 @@ _COMPUTE = (
 
 HEADERS = {
     "cstdint",
+    *PRINTING.values(),
     "api/dataflow/dataflow_api.h",
     "api/tensor/tensor_accessor.h",
+    "api/core_local_mem.h",
+    "experimental/core_local_mem.h",
     "dataflow_api.h",
     *(f"{folder}/{name}" for folder in ("api/compute", "compute_kernel_api") for name in _COMPUTE),
     "api/compute/compute_kernel_api.h",

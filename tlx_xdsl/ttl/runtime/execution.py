@@ -21,6 +21,7 @@ from ..metalium.machine import MetaliumError, run as run_sources
 from ..tiles import PageLayout, from_pages, to_pages
 from .compilation import CompiledKernel, Options, compile_kernel, synchronized_module
 from .specs import parameters, specs_of
+from .stand_in import Nothing
 
 MACHINES = ("ttkernel", "tensors", "cpp")
 """What runs a kernel.
@@ -126,6 +127,9 @@ def run(
 
     Raises CompilationError for an error in the kernel; of that class, a Fault for what it does wrong in the run.
     """
+    if any(isinstance(each, Nothing) for each in arguments):
+        # The file is loaded for its kernels only.
+        return
     report = Prepared(kernel, arguments, machine, options).run(arguments, schedule=schedule, seed=seed)
     for warning in () if report is None else report.warnings:
         report_again(warning)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -301,18 +302,22 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, Any]], None]
 # Finding a TTL kernel in a Python file.
 
 
+_TTNN = re.compile(r"^\s*(import|from)\s+ttnn\b", re.MULTILINE)
+
+
 def load_ttl_kernel(spec: str) -> Kernel:
     """The TTL kernel that `FILE.py:KERNEL` names; the name may be left out where a file has one kernel only.
 
-    A file may `import ttl` and `ttnn`, as kernels for tt-lang do: they are ours while it is read, if they are not
-    installed.
+    A file may `import ttl`, `ttnn` and `torch`, as kernels for tt-lang do, open a device and run its kernel: where ttnn
+    is not installed, `runtime.stand_in` says what that does while the file is read.
 
     Raises CompilationError when the file can't be run or holds no such kernel.
     """
     path, _, name = spec.partition(":")
     if not path.endswith(".py") or (name and not name.isidentifier()):
         raise CompilationError(f"expected FILE.py:KERNEL, found '{spec}'")
-    with ttl_importable():
+    text = Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""
+    with ttl_importable(with_torch=_TTNN.search(text) is not None):
         module = run_file(path)
     kernels = {each: value for each, value in vars(module).items() if isinstance(value, Kernel)}
     if not name and len(kernels) == 1:

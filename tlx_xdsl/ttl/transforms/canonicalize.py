@@ -159,7 +159,7 @@ def _kernel_of(op: Operation) -> KernelOp | None:
 
 
 def _is_on_grid(pipe: CreatePipeOp, kernel: KernelOp) -> bool:
-    return all(x < kernel.grid.x and y < kernel.grid.y for x, y in (pipe.src, *pipe.destinations))
+    return all(x < kernel.grid.x and y < kernel.grid.y for x, y in (pipe.sources[1], pipe.receivers[1]))
 
 
 def _branches(op: Operation) -> list[IfSrcOp | IfDstOp]:

@@ -42,7 +42,7 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
-from ..cpp.profiles import DATAFLOW, MAIN_PROFILE, CppProfile, cpp_profile
+from ..cpp.profiles import DATAFLOW, MAIN_PROFILE, PRINTING, CppProfile, cpp_profile
 from ..dialects import ttkernel
 from ..dialects.emitc.structure import FileOp, FuncOp, IncludeOp, ReturnOp, VerbatimOp
 from ..dialects.ttkernel.base import THREAD
@@ -126,6 +126,10 @@ def _includes(to: Conversion) -> Iterator[Operation]:
     yield IncludeOp("cstdint", standard=True)
     if not to.is_compute:
         yield IncludeOp(DATAFLOW)
+        for header in sorted({PRINTING[each] for each in to.callees if each in PRINTING}):
+            yield IncludeOp(header)
+        if f"*{to.profile.local_memory}" in to.callees:
+            yield IncludeOp(to.profile.local_memory_header)
         return
     if "reduce_init" in to.callees and not to.profile.has_startup:
         # The header's defaults are these macros; the calls say themselves what they reduce.

@@ -48,12 +48,14 @@ def ttl_pipeline(
         # --- canonical form, and refuse: what no layout has ---
         # Constants and simple patterns, so that bounds and places are affine where they can be.
         _pass("ttl-canonicalize"),
+        # Rows and columns of like pipes become one each, so that a core's code does not grow with the grid.
+        _pass("ttl-merge-pipes"),
         # Copies whose tensor and circular buffer do not go together, while the user's operations are there to point at.
         _pass("ttl-verify-layouts"),
         # What the kernel leaves out and the passes below put right: said, while it is as the user wrote it.
         _pass("ttl-report-repairs", strict=strict, schedule=schedule),
         # --- analysis and inference, on tensors ---
-        # Pipes need two semaphores each; all later passes see these as any others.
+        # Pipes need semaphores; all later passes see these as any others.
         _pass("ttl-infer-pipe-semaphores"),
         *(schedule_passes() if schedule else ()),
         # Waits and barriers that are left out, and the checks of the protocol: after the passes that move transfers.

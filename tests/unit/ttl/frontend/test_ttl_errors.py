@@ -67,7 +67,7 @@ def grid_that_fails(a):
     pass
 
 
-@expect("'memory_space' is where circular buffers are, which is 'L1' only, found 'SRAM'")
+@expect("'memory_space' is 'L1' or 'DRAM', found 'SRAM': circular buffers are in L1")
 @ttl.kernel(memory_space="SRAM")  # here
 def unknown_memory_space(a):
     pass
@@ -765,7 +765,7 @@ def dictionary(a):
     sizes = {"rows": 1}  # here
 
 
-@expect("'return' can't stand in a loop or a branch of the run")
+@expect("'return' can't stand in a loop of the run, or before the end of a 'with'")
 def return_in_a_loop(a):
     @ttl.compute()
     def compute():

@@ -25,8 +25,8 @@ def tree(a, b, out):
     @ttl.datamovement()
     def read():
         with a_cb.reserve() as x, b_cb.reserve() as y:
-            ttl.copy(a[0:2, 0:{columns}], x)
-            ttl.copy(b[0:2, 0:{columns}], y)
+            ttl.copy(a[0:2, 0:{columns}], x).wait()
+            ttl.copy(b[0:2, 0:{columns}], y).wait()
 
     @ttl.compute()
     def compute():
@@ -37,7 +37,7 @@ def tree(a, b, out):
     @ttl.datamovement()
     def write():
         with out_cb.wait() as o:
-            ttl.copy(o, out[0:2, 0:{columns}])
+            ttl.copy(o, out[0:2, 0:{columns}]).wait()
 """
 
 

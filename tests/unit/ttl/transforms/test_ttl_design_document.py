@@ -98,6 +98,7 @@ def names_in(module):
 def test_5_1_the_order_of_passes():
     assert [each.name for each in ttl_pipeline(schedule=False)] == [
         "ttl-canonicalize",
+        "ttl-merge-pipes",
         "ttl-verify-layouts",
         "ttl-report-repairs",
         "ttl-infer-pipe-semaphores",

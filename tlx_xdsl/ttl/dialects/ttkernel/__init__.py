@@ -15,5 +15,6 @@ from .elementwise import *
 from .elementwise import VECTOR_CALLS, VECTOR_INITS, VECTOR_INT32_CALLS
 from .integers import *
 from .noc import *
+from .printing import *
 
 TTKERNEL = dialect_of("ttkernel", {**globals(), **VECTOR_INITS, **VECTOR_CALLS, **VECTOR_INT32_CALLS})

@@ -14,6 +14,7 @@ from .compute import *
 from .compute import BLOCK_FUNCTIONS
 from .kernel import *
 from .pipes import *
+from .printing import *
 from .protocol import *
 from .tiles import *
 from .tiles import TILE_FUNCTIONS

@@ -168,11 +168,12 @@ def _set_others(op: Operation, *, multicast: bool, loopback: bool) -> Step:
     return Step(op, run, touches=touches)
 
 
-def post_set(op: Operation, thread: CoreThread, core: Core, index: int, target: int, value: int) -> None:
-    """Begin to set the word `target` of a core to the value of the own word `index`."""
+def post_set(op: Operation, thread: CoreThread, core: Core, index: int | None, target: int, value: int) -> None:
+    """Begin to set the word `target` of a core to the value of the own word `index`; None if that may change now."""
+    copied = () if index is None else (("semaphore", thread.core, index, "copied"),)
     thread.machine.post(
         op, thread, partial(_arrive_set, op, thread, core, target, value, thread.clock.release()),
-        (("semaphore", core, target, "write"), ("semaphore", thread.core, index, "copied")),
+        (("semaphore", core, target, "write"), *copied),
     )  # fmt: skip
 
 
@@ -195,10 +196,23 @@ def _writes_own(thread: CoreThread, index: int, value: int) -> tuple[Touch, ...]
     return (("semaphore", thread.core, index, "write"),)
 
 
+def _value(op: Operation) -> Step:
+    """The own word's value."""
+
+    def run(thread: CoreThread, index: int) -> int:
+        return thread.core.semaphores[index].value
+
+    def touches(thread: CoreThread, index: int) -> tuple[Touch, ...]:
+        return (("semaphore", thread.core, index, "read"),)
+
+    return Step(op, run, touches=touches)
+
+
 BUILDERS: dict[str, Builder] = {
     "ttkernel.get_semaphore": get_semaphore,
     "ttkernel.cast_to_l1_ptr": _pointer,
     "ttkernel.semaphore_address": _address,
+    "ttkernel.semaphore_value": _value,
     "ttkernel.noc_semaphore_set": set_own,
     "ttkernel.noc_semaphore_wait": wait,
     "ttkernel.noc_semaphore_wait_min": wait_min,

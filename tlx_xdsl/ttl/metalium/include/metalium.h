@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string>
+
 #define tt_l1_ptr
 #define ALWI inline __attribute__((always_inline))
 #define FORCE_INLINE inline __attribute__((always_inline))
@@ -49,6 +51,7 @@ uint32_t get_semaphore(Site, uint32_t);
 void semaphore_send(Site, uint32_t local, uint64_t address, uint32_t count, int loopback);
 void semaphore_inc(Site, uint64_t address, uint32_t value);
 void semaphore_set(Site, uint32_t address, uint32_t value);
+uint32_t semaphore_value(Site, uint32_t address);
 void semaphore_wait(Site, uint32_t address, uint32_t value, bool at_least);
 uint32_t coordinate(int axis, bool logical);
 uint32_t virtual_column(uint32_t logical);
@@ -80,7 +83,33 @@ void copy_dst(Site, DataFormat, uint32_t source, uint32_t target);
 void pack(Site, bool at_index, uint32_t dst, uint32_t cb, uint32_t tile);
 void pack_accumulate(Site, uint32_t enabled);
 
+// Text for the host: `{}` stands for a value.
+void print(const std::string &);
+std::string tile_text(Site, uint32_t cb, uint32_t tile, bool written);
+inline std::string shown(const std::string &value) { return value; }
+template <class T>
+std::string shown(T value) { return std::to_string(value); }
+inline void print_format(std::string text) { print(text); }
+template <class First, class... Rest>
+void print_format(const std::string &text, const First &first, const Rest &...rest) {
+  size_t at = text.find("{}");
+  print_format(text.substr(0, at) + shown(first) + text.substr(at + 2), rest...);
+}
+
 }  // namespace machine
+
+#define DPRINT(...) machine::print_format(__VA_ARGS__)
+#define DPRINT_UNPACK(...) DPRINT(__VA_ARGS__)
+#define DPRINT_MATH(...) DPRINT(__VA_ARGS__)
+#define DPRINT_PACK(...) DPRINT(__VA_ARGS__)
+struct SliceRange {
+  static SliceRange hw0_32_8() { return {}; }
+};
+enum { TSLICE_INPUT_CB, TSLICE_OUTPUT_CB };
+enum { TSLICE_WR_PTR, TSLICE_RD_PTR };
+inline std::string TSLICE(uint32_t cb, uint32_t tile, SliceRange, int type = -1, int = 0, METALIUM_SITE) {
+  return machine::tile_text(METALIUM_HERE, cb, tile, type == TSLICE_OUTPUT_CB);
+}
 
 // --- arguments and places
 

@@ -5,6 +5,7 @@ An operation without a function here is a call of the function of its name with 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, IntegerType, StringAttr, f32, i32
@@ -184,6 +185,12 @@ def _l1_pointer(op: ttkernel.CastToL1PtrOp, to: Conversion) -> None:
     semaphore = to.value(op.semaphore)
     value = to.result(callee, [semaphore], _L1_WORD)
     value.name_hint = op.result.name_hint or _with(semaphore.name_hint, "word")
+    to.set(op.result, value)
+
+
+@convert_call.register
+def _semaphore_value(op: ttkernel.SemaphoreValueOp, to: Conversion) -> None:
+    value = to.result(f"*{to.profile.local_memory}", [to.value(op.pointer)], ADDRESS, template=["volatile uint32_t"])
     to.set(op.result, value)
 
 
@@ -424,3 +431,43 @@ def _where(op: ttkernel.WhereTileOp, to: Conversion) -> None:
 
 def _register_format(to: Conversion) -> str:
     return "Float32" if to.has_wide_registers else "Float16_b"
+
+
+# --- text for the host
+
+
+def _dprint(to: Conversion, thread: StringAttr | None, otherwise: str, text: str, values: Sequence[SSAValue]) -> None:
+    """Write a text; the processors of a compute thread run the same code, of which one writes."""
+    processor = (thread.data if thread is not None else otherwise).upper()
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    arguments = [EmitC_OpaqueAttr(StringAttr(f'"{escaped}\\n"'))]
+    arguments += [IntegerAttr.from_index_int_value(at) for at in range(len(values))]
+    to.call(f"DPRINT_{processor}" if to.is_compute else "DPRINT", values, arguments=arguments)
+
+
+@convert_call.register
+def _print(op: ttkernel.DPrintOp, to: Conversion) -> None:
+    _dprint(to, op.thread, "math", op.format.data, [to.value(each) for each in op.values])
+
+
+@convert_call.register
+def _print_buffer(op: ttkernel.DPrintBufferOp, to: Conversion) -> None:
+    buffer = to.value(op.cb)
+    type_ = op.cb.type
+    assert isinstance(type_, ttkernel.CBType)
+    text = f"{buffer.name_hint or 'circular buffer'}: {type_.num_pages} pages"
+    # Its pointers are valid in a step of the protocol only.
+    _dprint(to, op.thread, "pack", f"{text}, number {{}}", [buffer])
+
+
+@convert_call.register
+def _print_tiles(op: ttkernel.DPrintTilesOp, to: Conversion) -> None:
+    is_written = op.written is not None
+    for tile in range(op.tiles.value.data):
+        place = ["SliceRange::hw0_32_8()"]
+        if not to.is_compute:
+            place += ["TSLICE_OUTPUT_CB", "TSLICE_WR_PTR"] if is_written else ["TSLICE_INPUT_CB", "TSLICE_RD_PTR"]
+        texts = [EmitC_OpaqueAttr(StringAttr(each)) for each in (str(tile), *place)]
+        arguments = [IntegerAttr.from_index_int_value(0), *texts]
+        sample = to.result("TSLICE", [to.value(op.cb)], opaque("const auto"), arguments=arguments)
+        _dprint(to, op.thread, "pack" if is_written else "unpack", "{}", [sample])

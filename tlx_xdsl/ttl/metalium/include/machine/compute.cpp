@@ -344,6 +344,33 @@ void copy_dst(Site site, DataFormat format, uint32_t source, uint32_t target) {
   current->compute.defined[target] = true;
 }
 
+// Text: each line begins with the core and the thread. The results of a run are on the standard output.
+void print(const std::string &lines) {
+  size_t begin = 0;
+  while (begin < lines.size()) {
+    size_t end = std::min(lines.find('\n', begin), lines.size());
+    fprintf(stderr, "DPRINT\t(%u,%u) %s: %s\n", current->core->x, current->core->y, current->name.c_str(),
+            lines.substr(begin, end - begin).c_str());
+    begin = end + 1;
+  }
+}
+
+std::string tile_text(Site site, uint32_t cb, uint32_t tile, bool written) {
+  Buffer &b = buffer(site, cb);
+  written = written || (b.producer == current && tile < b.reserved && !(b.consumer == current && tile < b.waited));
+  uint32_t address = b.begin() + tile * b.page_bytes;
+  if (written) require_written(site, *current->core, address, b.page_bytes, "the tile that is printed");
+  const uint8_t *bytes = written ? &current->core->l1[address] : tile_to_read(site, cb, tile);
+  float values[ELEMENTS];
+  decode(site, b.format, bytes, values);
+  std::string lines;
+  for (uint32_t row = 0; row < TILE; row += 8) {
+    for (uint32_t column = 0; column < TILE; column += 8) lines += text("%s%g", column ? " " : "", values[row * TILE + column]);
+    lines += "\n";
+  }
+  return lines;
+}
+
 void pack_accumulate(Site site, uint32_t enabled) {
   if (enabled > 1) fail(site, "expected 0 or 1, found %u", enabled);
   engine(site).accumulate = enabled;
