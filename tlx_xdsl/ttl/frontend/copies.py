@@ -80,17 +80,17 @@ def _check_piece(call: Call, name: str, piece: Piece, block: Acquired) -> None:
     unit, shape = unit_of(spec), piece.sizes
     if shape is None:
         shards = spec.layout.tiles_per_shard
-        shape = shards if shards is not None else (1, spec.shape[1]) if spec.layout.kind == "interleaved" else (1, 1)
+        shape = shards if shards is not None else (1, spec.shape[-1]) if spec.layout.kind == "interleaved" else (1, 1)
     if unit != block.unit:
         raise call.error(
             name,
             f"{tensor.describe()} has pieces of {shape_text(shape, unit)}, but the block has "
             f"{shape_text(block.shape, block.unit)}: make its buffer like the tensor",
         )
-    if shape == block.shape:
+    if ttl.aligned(shape, len(block.shape)) == block.shape or ttl.aligned(block.shape, len(shape)) == shape:
         return
     message = f"the block has {shape_text(block.shape, unit)}, found a piece of {shape_text(shape, unit)}"
-    if shape == (1, 1):
+    if shape == (1, 1) and len(block.shape) == 2:
         rows, columns = block.shape
         message += f": {tensor.name}[r, c] is a single tile, write {tensor.name}[r:r+{rows}, c:c+{columns}]"
     raise call.error(name, message)
