@@ -331,20 +331,20 @@ add("no sender", "before", "nothing is sent, but a block is received through the
 add("a pipe out of the grid", "before", "'dst_range' of a pipe is outside of the grid: x is from 0 to 2, found 1 to 3", "slice(1, 3)", "slice(1, 4)")
 add("a receiver that is left out", "run", "which was not written", "slice(1, 3)", "slice(1, 2)", at="with w_cb.reserve() as block")
 add("sends what it has not read", "before", "reading a block needs one that was waited for", "                if core == 0:\n                    ttl.copy(w[0, c], block).wait()\n", "", at="net.if_src(")
-add("sends more often than is received", "before", "block 1 of the pipe is in place 0 of the source's circular buffer, core (1, 0) expects it in place 1", "                net.if_src(lambda pipe: ttl.copy(block, pipe).wait())\n", "                net.if_src(lambda pipe: ttl.copy(block, pipe).wait())\n                net.if_src(lambda pipe: ttl.copy(block, pipe).wait())  # again\n", at="net.if_dst(")
+add("sends more often than is received", "before", "4 blocks are sent through the pipe, core (1, 0) receives 2", "                net.if_src(lambda pipe: ttl.copy(block, pipe).wait())\n", "                net.if_src(lambda pipe: ttl.copy(block, pipe).wait())\n                net.if_src(lambda pipe: ttl.copy(block, pipe).wait())  # again\n", at="net.if_dst(")
 add("sends what nothing waits for", "remark", "this copy is not waited for", "ttl.copy(block, pipe).wait()", "ttl.copy(block, pipe)")
 add("sends before it has read", "before", "reading a block needs one that was waited for", "                if core == 0:\n                    ttl.copy(w[0, c], block).wait()\n                net.if_src(lambda pipe: ttl.copy(block, pipe).wait())\n",
     "                net.if_src(lambda pipe: ttl.copy(block, pipe).wait())\n                if core == 0:\n                    ttl.copy(w[0, c], block).wait()\n", at="net.if_src(")
 EXCHANGE.mistake("both send before they receive", "before", "deadlock: 'read' waits for a semaphore for ever on core (0, 0)",
     "            right.if_dst(lambda pipe: ttl.copy(pipe, own).wait())\n",
     "            left.if_src(lambda pipe: ttl.copy(own, pipe).wait())\n            left.if_dst(lambda pipe: ttl.copy(pipe, own).wait())\n            right.if_dst(lambda pipe: ttl.copy(pipe, own).wait())\n", at="right.if_src(")
-EXCHANGE.mistake("other slots at the sender", "before", "so that the source does not know where it goes",
+EXCHANGE.mistake("received where it is not read", "warning", "none of which was read",
     "            right.if_src(lambda pipe: ttl.copy(own, pipe).wait())\n            right.if_dst(lambda pipe: ttl.copy(pipe, own).wait())\n",
     "            right.if_src(lambda pipe: ttl.copy(own, pipe).wait())\n        with new_cb.reserve() as new:\n            ttl.copy(a[0, core], new).wait()\n            right.if_dst(lambda pipe: ttl.copy(pipe, new).wait())\n",
-    "    def write():\n", "    def write():\n        with new_cb.wait() as new:\n            pass\n", at="right.if_dst(", may_be_right=True)
+    "    def write():\n", "    def write():\n        with new_cb.wait() as new:\n            pass\n", at="with new_cb.wait() as new")
 
 # --- shards -----------------------------------------------------------------------------------------------------------
 
 SHARDED.mistake("a shard that there is not", "before", "shard 4 is outside of the tensor, which has 4 shards on core (1, 1)", "ttl.copy(x[core], block)", "ttl.copy(x[core + 1], block)")
 SHARDED.mistake("all cores the same shard", "run", "writes, and nothing orders them", "ttl.copy(block, out[core])", "ttl.copy(block, out[0])")
-SHARDED.mistake("a block that is no shard", "before", "the block has 1x1 tile of f32, found a piece of 1x2 tiles", "shape=(1, 2)", "shape=(1, 1)", at="ttl.copy(x[core]", may_be_right=True)
+SHARDED.mistake("a block that is no shard", "before", "the block has 1x1 tile of f32, found a piece of 1x2 tiles", "shape=(1, 2)", "shape=(1, 1)", at="ttl.copy(x[core]")
