@@ -2,7 +2,7 @@
 
     python -m tests.conformance.ttl_vendor SUITE_ROOT -n 2
 
-The tests get our language as `ttl`, and tensors of PyTorch as those of `ttnn` (`ttl_vendor_plugin.py`). The suite is not
+The tests get our language as `ttl`, and tensors of PyTorch as those of `ttnn` (`ttl_vendor_plugin.py`). The suite is no
 part of this project: SUITE_ROOT is a checkout of it. torch, pytest and pytest-xdist must be importable.
 
 Prints the number of tests by outcome, then each failure with its last line.
@@ -36,7 +36,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     command = [sys.executable, "-m", "pytest", "-p", "tests.conformance.ttl_vendor_plugin", "-q", "--tb=line"]
     command += [f"--ignore={folder / name}" for name in NOT_OURS]
-    command += ["-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), "-rfE", "-n", parsed.processes, "-k", parsed.only, str(folder)]
+    command += [
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        "-rfE",
+        "-n",
+        parsed.processes,
+        "-k",
+        parsed.only,
+        str(folder),
+    ]
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.run(command, env=os.environ | {"PYTHONPATH": path, "TTLANG_HAS_DEVICE": "1"}).returncode
 

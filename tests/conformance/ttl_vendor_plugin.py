@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -16,7 +18,7 @@ def _from_torch(tensor: torch.Tensor, dtype: torch.dtype | None = None, **_: Any
 
 
 def _ttnn() -> ModuleType:
-    ttnn = ModuleType("ttnn")
+    ttnn = module_from_spec(ModuleSpec("ttnn", None))
     device = SimpleNamespace(compute_with_storage_grid_size=lambda: SimpleNamespace(x=8, y=8))
     vars(ttnn).update(
         __file__=__file__,

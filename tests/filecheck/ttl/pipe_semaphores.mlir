@@ -142,3 +142,50 @@ ttl.kernel @loopback(%a: !tensor) attributes {grid = #ttcore.grid<2x1>} {
   }
   ttl.kernel_return
 }
+
+// The receivers' block is in another circular buffer with room for two: they tell its address.
+// CHECK-LABEL: ttl.kernel @published
+// CHECK:       ttl.if_src %p {
+// CHECK:         %[[AT:.*]] = ttl.semaphore_wait_published %p_ready, %[[TWO:.*]]
+// CHECK-NOT:     ttl.semaphore_set %p_ready
+// CHECK:         ttl.copy %{{.*}}, %p[%[[AT]]] :
+// CHECK-NEXT:    ttl.wait
+// CHECK:       ttl.if_dst %p {
+// CHECK:         ttl.semaphore_set %p_valid, %{{.*}}
+// CHECK-NEXT:    ttl.copy %p, %[[VIEW:.*]] {synchronized}
+// CHECK-NEXT:    %[[ADDRESS:.*]] = ttl.block_address %[[VIEW]] : tensor<1x1x!ttcore.tile<32x32, f32>> -> i32
+// CHECK-NEXT:    ttl.semaphore_publish %p_ready, %[[ADDRESS]] [%{{.*}}, %{{.*}}]
+// CHECK-NEXT:    ttl.semaphore_wait_eq %p_valid
+// CHECK-NEXT:  }
+ttl.kernel @published() attributes {grid = #ttcore.grid<3x1>} {
+  %a_cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
+  %b_cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
+  %p = ttl.create_pipe src=[0, 0] dst_range=[[1, 0], [2, 0]] : !ttl.pipe
+  ttl.compute_thread @fill {
+    affine.for %i = 0 to 4 {
+      %view = ttl.cb_reserve %a_cb : !cb -> !block
+      %one = ttl.fill {value = 1.0 : f32} : !block
+      ttl.store %one, %view : !block, !block
+    }
+    affine.for %i = 0 to 4 {
+      %view = ttl.cb_wait %b_cb : !cb -> !block
+    }
+    ttl.thread_return
+  }
+  ttl.datamovement_thread @send {
+    affine.for %i = 0 to 4 {
+      %view = ttl.cb_wait %a_cb : !cb -> !block
+      ttl.if_src %p {
+        %xf = ttl.copy %view, %p : !block, !ttl.pipe -> !ttl.transfer_handle<write>
+      }
+      ttl.cb_pop %a_cb
+      %taken = ttl.cb_reserve %b_cb : !cb -> !block
+      ttl.if_dst %p {
+        %xf = ttl.copy %p, %taken : !ttl.pipe, !block -> !ttl.transfer_handle<read>
+      }
+      ttl.cb_push %b_cb
+    }
+    ttl.thread_return
+  }
+  ttl.kernel_return
+}

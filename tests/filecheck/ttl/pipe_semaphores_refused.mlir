@@ -98,39 +98,13 @@ ttl.kernel @its_own_receiver() attributes {grid = #ttcore.grid<2x1>} {
 !cb = !ttl.cb<[1, 1], !tile, 2>
 !block = tensor<1x1x!tile>
 
-ttl.kernel @unknown_place() attributes {grid = #ttcore.grid<2x1>} {
+// One of two receivers pushes a block of its own first.
+ttl.kernel @other_places() attributes {grid = #ttcore.grid<3x1>} {
   %a_cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
-  %b_cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
-  %p = ttl.create_pipe src=[0, 0] dst_range=[[1, 0], [1, 0]] : !ttl.pipe
+  %p = ttl.create_pipe src=[0, 0] dst_range=[[1, 0], [2, 0]] : !ttl.pipe
+  %q = ttl.create_pipe src=[2, 0] dst_range=[[2, 0], [2, 0]] : !ttl.pipe
   ttl.datamovement_thread @read {
-    %view = ttl.cb_reserve %a_cb : !cb -> !block
-    %taken = ttl.cb_reserve %b_cb : !cb -> !block
-    ttl.if_src %p {
-      %xf = ttl.copy %view, %p : !block, !ttl.pipe -> !ttl.transfer_handle<write>
-    }
-    ttl.if_dst %p {
-      // expected-error @below {{a block of 'a_cb' is received in 'b_cb', which has room for 2, so that the source does not know where it goes: receive it in 'a_cb', or use buffer_factor=1}}
-      %xf = ttl.copy %p, %taken : !ttl.pipe, !block -> !ttl.transfer_handle<read>
-    }
-    ttl.cb_push %a_cb
-    ttl.cb_push %b_cb
-    ttl.thread_return
-  }
-  ttl.kernel_return
-}
-
-// -----
-
-!tile = !ttcore.tile<32x32, f32>
-!cb = !ttl.cb<[1, 1], !tile, 2>
-!block = tensor<1x1x!tile>
-
-// The source alone pushes a block of its own first.
-ttl.kernel @other_place() attributes {grid = #ttcore.grid<2x1>} {
-  %a_cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
-  %p = ttl.create_pipe src=[0, 0] dst_range=[[1, 0], [1, 0]] : !ttl.pipe
-  ttl.datamovement_thread @read {
-    ttl.if_src %p {
+    ttl.if_src %q {
       %own = ttl.cb_reserve %a_cb : !cb -> !block
       ttl.cb_push %a_cb
     }
@@ -139,7 +113,7 @@ ttl.kernel @other_place() attributes {grid = #ttcore.grid<2x1>} {
       %xf = ttl.copy %view, %p : !block, !ttl.pipe -> !ttl.transfer_handle<write>
     }
     ttl.if_dst %p {
-      // expected-error @below {{block 0 of the pipe 'p' is in place 1 of the source's circular buffer, core (1, 0) expects it in place 0: let all cores push the same blocks, or receive in a circular buffer of its own with buffer_factor=1}}
+      // expected-error @below {{block 0 of the pipe 'p' is received in place 0 of the circular buffer of core (1, 0), and in place 1 of that of core (2, 0), but a multicast writes to one address: let all receivers push the same blocks, or use a pipe for each}}
       // expected-note @below {{it is sent at}}
       %xf = ttl.copy %p, %view : !ttl.pipe, !block -> !ttl.transfer_handle<read>
     }

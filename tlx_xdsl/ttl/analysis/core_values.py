@@ -227,7 +227,8 @@ def side_runs(op: IfSrcOp | IfDstOp, core: Core) -> bool | None:
     pipe = op.pipe.owner
     if not isinstance(pipe, CreatePipeOp):
         return None
-    return core.place == pipe.src if isinstance(op, IfSrcOp) else core.place in pipe.destinations
+    (x0, y0), (x1, y1) = pipe.sources if isinstance(op, IfSrcOp) else pipe.receivers
+    return x0 <= core.x <= x1 and y0 <= core.y <= y1
 
 
 class ThreadWalk:

@@ -7,8 +7,8 @@ hardware shape the allocation:
 - a unary operation works in place, so its operand must not be read afterwards: unless it is the last reader, it gets
   a copy. Its result and its operand are *always* one register;
 - an operation that may accumulate into its register gets one that was not written since the registers were acquired;
-- there is no spilling: with too many tiles alive, another order may help, or loading a tile of a buffer again for
-  each of its readers.
+- with too many tiles alive, another order may help, or loading a tile of a buffer again for each of its readers;
+  otherwise the operations are cut into parts (`dst_spilling`).
 """
 
 from __future__ import annotations

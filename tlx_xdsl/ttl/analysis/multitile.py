@@ -41,12 +41,25 @@ def multitile(size: int, target: int) -> Pieces:
     return Pieces(low + 1, larger, count - larger) if larger else Pieces(low, count, 0)
 
 
-def sub_block(shape: Sequence[int], tiles: int) -> tuple[Pieces, ...]:
-    """Cut a block of `shape` tiles into the fewest sub-blocks of at most `tiles` tiles each.
+def sub_block(shape: Sequence[int], tiles: int, *, equal: bool = False) -> tuple[Pieces, ...]:
+    """Cut a block of `shape` tiles into the fewest sub-blocks of at most `tiles` tiles each; `equal`: of one size.
 
     Of several ways with as few, the one with the longest rows: inner dimensions are contiguous in the buffer.
     """
     # A target that gives as many pieces as a smaller one can only give larger pieces.
     ways = [list(dict.fromkeys(multitile(size, target) for target in range(1, size + 1))) for size in shape]
-    fitting = (way for way in product(*ways) if prod(pieces.high for pieces in way) <= tiles)
+    fitting = (
+        way
+        for way in product(*ways)
+        if prod(each.high for each in way) <= tiles and not (equal and any(each.low_count for each in way))
+    )
     return min(fitting, key=lambda way: (prod(each.number for each in way), *(-each.high for each in reversed(way))))
+
+
+def in_order(pieces: Sequence[Pieces]) -> bool:
+    """Return whether loops over sub-blocks, a nest for each size of them, go through the tiles row by row."""
+    cut = [number for number, each in enumerate(pieces) if each.number > 1]
+    if not cut:
+        return True
+    *outer, last = pieces[: cut[-1] + 1]
+    return all(each.high == 1 for each in outer) and (len(last.spans) == 1 or all(each.number == 1 for each in outer))

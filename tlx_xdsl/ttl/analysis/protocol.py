@@ -7,6 +7,7 @@ happens. What depends on values that are known on the device only is accepted.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
@@ -14,10 +15,24 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
-from ..dialects.ttl import AcquireOp, CBOp, CBPopOp, CBPushOp, CBWaitOp, KernelOp, SemaphoreOp
-from .core_values import Core
+from ..dialects.ttl import (
+    AcquireOp,
+    CBOp,
+    CBPopOp,
+    CBPushOp,
+    CBWaitOp,
+    KernelOp,
+    SemaphoreOp,
+    role_of,
+    second_owner,
+    steps,
+)
+from .core_values import Core, ThreadWalk, Undecidable, cores_of
 from .protocol_run import LEAST_STEPS, MOST_STEPS, End, ProtocolRun, ThreadRun, core_groups, run_of
 from .trip_counts import totals_of
+
+_Role = tuple[SSAValue, bool]
+"""A circular buffer, and whether blocks are produced for it (True) or consumed."""
 
 VIOLATION = "circular buffer protocol violation: "
 
@@ -27,17 +42,51 @@ def check_protocol(kernel: KernelOp) -> None:
 
     Raises CompilationError where a thread waits for ever, blocks are left over, or a block is used out of turn.
     """
-    steps = [op for op in kernel.walk() if isinstance(op, CBOp)]
-    _check_roles(steps)
+    every = [*steps(kernel)]
+    _check_sides(every)
     groups = core_groups(kernel)
     for group in groups:
         for core in group:
-            _check_counts(kernel, core, steps)
+            _check_counts(kernel, core, every)
         run = run_of(kernel, group, max(LEAST_STEPS, MOST_STEPS // len(groups)))
         if run.fault is not None:
             raise _fault(run.fault)
         if run.end is End.STUCK:
             raise _stuck(run)
+
+
+def check_roles(kernel: KernelOp) -> None:
+    """Check that no core runs two threads that produce the blocks of one circular buffer, or that consume them.
+
+    Raises CompilationError, also where it can't be known which threads a core runs.
+    """
+    first: dict[_Role, dict[Operation, CBOp]] = {}
+    for thread in kernel.threads:
+        for op in steps(thread):
+            first.setdefault((op.cb, op.PRODUCES), {}).setdefault(thread, op)
+    shared = {key: ops for key, ops in first.items() if len(ops) > 1}
+    threads = dict.fromkeys(thread for ops in shared.values() for thread in ops)
+    for core in cores_of(kernel.grid) if shared else ():
+        taken = {thread: _roles_on(core, thread, shared) for thread in threads}
+        for key, ops in shared.items():
+            mine = [op for thread, op in ops.items() if key in taken[thread]]
+            for op in mine[1:]:
+                where = f" on core {core.place}" if kernel.grid.cores > 1 else ""
+                raise error_at(op, second_owner(op) + where, [f"the first {role_of(op)} is at {place_of(mine[0])}"])
+
+
+def _roles_on(core: Core, thread: Operation, roles: Collection[_Role]) -> Collection[_Role]:
+    """Those of some roles that a thread has on a core: all of them if that is unknown."""
+    walk, found = ThreadWalk(thread, core), set[_Role]()
+    try:
+        for number, op in enumerate(walk.steps()):
+            if number > MOST_STEPS:
+                return roles
+            if isinstance(op, CBOp):
+                found.add((op.cb, op.PRODUCES))
+    except Undecidable:
+        return roles
+    return found
 
 
 def check_progress(kernel: KernelOp) -> None:
@@ -55,7 +104,7 @@ def check_progress(kernel: KernelOp) -> None:
             raise _stuck(run)
 
 
-def _check_roles(steps: list[CBOp]) -> None:
+def _check_sides(steps: list[CBOp]) -> None:
     """Check that each buffer is filled and emptied; the verifier sees to it that one thread does each."""
     sides = {(op.cb, op.PRODUCES) for op in steps}
     for op in steps:
@@ -144,10 +193,11 @@ def _awaited(run: ProtocolRun, thread: ThreadRun) -> ThreadRun | None:
     step = _waits_at(thread)
     if not isinstance(step, CBOp):
         return None
-    for other in run.threads:
-        if other.core == thread.core and _has(other.thread, step.cb, not step.PRODUCES):
-            return other
-    return None
+    found = [
+        other for other in run.threads if other.core == thread.core and _has(other.thread, step.cb, not step.PRODUCES)
+    ]
+    # Of several, the others have their role on other cores.
+    return next((each for each in found if not each.finished), found[0] if found else None)
 
 
 def _has(thread: Operation, cb: SSAValue, produces: bool) -> bool:

@@ -30,9 +30,11 @@ from ..dialects.ttl import (
     KernelOp,
     SemaphoreIncOp,
     SemaphoreOp,
+    SemaphorePublishOp,
     SemaphoreSetOp,
     SemaphoreWaitEqOp,
     SemaphoreWaitMinOp,
+    SemaphoreWaitPublishedOp,
 )
 from .core_values import Core, ThreadWalk, Undecidable, cores_of, with_steps
 
@@ -300,7 +302,8 @@ class _Machine:
         return True
 
     def _semaphore(self, thread: ThreadRun, step: SemaphoreOp) -> bool:
-        value = thread.walk.values.of(step.value)
+        # What is told, an address, is known on the device only; here it counts.
+        value = 1 if isinstance(step, SemaphorePublishOp) else thread.walk.values.of(step.value)
         if value is None:
             raise Undecidable(step)
         targets = self._targets(thread, step)
@@ -311,7 +314,11 @@ class _Machine:
                 return self._word(targets[0], step.semaphore) >= value
             case SemaphoreSetOp():
                 self.words.update({(target, step.semaphore): value for target in targets})
-            case SemaphoreIncOp():
+            case SemaphoreWaitPublishedOp():
+                if self._word(targets[0], step.semaphore) != value:
+                    return False
+                self.words[targets[0], step.semaphore] = 0
+            case SemaphoreIncOp() | SemaphorePublishOp():
                 for target in targets:
                     self.words[target, step.semaphore] = self._word(target, step.semaphore) + value
             case _:

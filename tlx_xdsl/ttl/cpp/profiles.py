@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from tlx_xdsl.errors import InputError
 
+from ..elementwise import FUNCTIONS
+
 DATAFLOW = "api/dataflow/dataflow_api.h"
 """The header of data movement threads."""
 BUFFER_OBJECTS = "api/dataflow/circular_buffer.h"
@@ -21,8 +23,6 @@ OBJECTS = ("api/core_local_mem.h", BUFFER_OBJECTS, "api/dataflow/endpoints.h", "
            "api/dataflow/noc_semaphore.h", "api/tensor/noc_traits.h")  # fmt: skip
 """The headers of data movement threads with objects, beside the other one."""
 
-_UNARY = ("exp", "sqrt", "rsqrt", "recip", "relu", "gelu", "negative")
-_IN_ONE_HEADER = ("log", "tanh", "sigmoid", "abs", "square")
 _BINARY = ("add_binary", "sub_binary", "mul_binary", "div_binary")
 _MATRIX = ("add", "sub", "mul")
 
@@ -32,20 +32,37 @@ def _both(names: tuple[str, ...], header: str) -> dict[str, str]:
     return {f"{name}_tile{suffix}": header for name in names for suffix in ("", "_init")}
 
 
+def _vector_functions(one_header: str) -> dict[str, str]:
+    """The headers of functions of one register; `one_header` is that of the functions that have none of their own."""
+    return {
+        name: one_header if each.header.startswith("/") else each.header
+        for each in FUNCTIONS
+        for name in (each.callee, each.preparation)
+    }
+
+
 _HEADERS = {
     **_both(_BINARY, "eltwise_binary_sfpu.h"),
     **_both(("binary_max", "binary_min"), "binary_max_min.h"),
-    **{name: header for unary in _UNARY for name, header in _both((unary,), f"eltwise_unary/{unary}.h").items()},
+    **_both(("remainder_binary",), "binary_remainder.h"),
     **_both(("fill",), "eltwise_unary/fill.h"),
+    **_both(("where",), "eltwise_unary/where.h"),
     **{f"{name}_tiles": "eltwise_binary.h" for name in _MATRIX},
     "copy_tile": "tile_move_copy.h",
     "copy_dest_values": "copy_dest_values.h",
     "copy_dest_values_init": "copy_dest_values.h",
-    "matmul_tiles": "matmul.h",
+    **{f"matmul_{unit}": "matmul.h" for unit in ("tiles", "block")},
     **{f"unary_bcast{suffix}": "bcast.h" for suffix in ("", "_init", "_uninit")},
     **{f"reduce_{suffix}": "reduce.h" for suffix in ("init", "tile", "uninit")},
 }
 """Headers of both versions."""
+
+
+PRINTING = {
+    **{f"DPRINT{processor}": "api/debug/dprint.h" for processor in ("", "_UNPACK", "_MATH", "_PACK")},
+    "TSLICE": "api/debug/dprint_tile.h",
+}
+"""Headers of the macros that write text, for all threads."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +80,9 @@ class CppProfile:
     """Whether `compute_kernel_hw_startup` begins a compute thread, and inits leave the hardware's configuration."""
     has_kernel_main: bool
     """Whether compute threads have `kernel_main`, as the others do."""
+    local_memory: str
+    """The class whose objects are places in the core's memory."""
+    local_memory_header: str
     has_objects: bool = False
     """Whether circular buffers, semaphores and the network are objects with methods."""
 
@@ -72,6 +92,8 @@ class CppProfile:
 
     def compute_header(self, callee: str) -> str:
         """The header that declares a function of compute threads."""
+        if callee in PRINTING:
+            return PRINTING[callee]
         header = self.headers.get(callee, "common.h")
         return header.removeprefix("/") if header.startswith("/") else f"{self.compute_folder}/{header}"
 
@@ -90,10 +112,12 @@ PROFILES = {
         compute_folder="api/compute",
         headers={
             **_HEADERS,
-            **_both(_IN_ONE_HEADER, "compute_kernel_api.h"),
+            **_vector_functions("compute_kernel_api.h"),
             **{f"{name}_init": "eltwise_binary.h" for name in _MATRIX},
             "copy_init": "tile_move_copy.h",
             "matmul_init": "matmul.h",
+            "matmul_block_init": "matmul.h",
+            "pack_block": "pack.h",
             "transpose_init": "transpose.h",
             "transpose_tile": "transpose.h",
         },
@@ -101,6 +125,7 @@ PROFILES = {
             **_VECTOR_NAMES,
             **{f"{name}_tiles_init": f"{name}_init" for name in _MATRIX},
             "copy_tile_init": "copy_init",
+            "pack_tile_block": "pack_block",
             "transpose_wh_tile": "transpose_tile",
             # `noc_async_read_tile` is deprecated.
             "noc_async_read_tile": "noc_async_read_page",
@@ -108,6 +133,8 @@ PROFILES = {
         },
         has_startup=True,
         has_kernel_main=True,
+        local_memory="CoreLocalMem",
+        local_memory_header="api/core_local_mem.h",
     ),
     "2025-12": CppProfile(
         name="2025-12",
@@ -115,12 +142,14 @@ PROFILES = {
         headers={
             **_HEADERS,
             # Beside the folder.
-            **_both(_IN_ONE_HEADER, "/compute_kernel_api.h"),
+            **_vector_functions("/compute_kernel_api.h"),
             **{f"{name}_tiles_init": "eltwise_binary.h" for name in _MATRIX},
             "binary_op_init_common": "eltwise_binary.h",
             "init_sfpu": "eltwise_unary/eltwise_unary.h",
             "copy_tile_init": "tile_move_copy.h",
             "mm_init": "matmul.h",
+            "mm_block_init": "matmul.h",
+            "pack_tile_block": "pack.h",
             "transpose_wh_init": "transpose_wh.h",
             "transpose_wh_tile": "transpose_wh.h",
             "reconfig_data_format": "reconfig_data_format.h",
@@ -130,6 +159,8 @@ PROFILES = {
         callees=_VECTOR_NAMES,
         has_startup=False,
         has_kernel_main=False,
+        local_memory="experimental::CoreLocalMem",
+        local_memory_header="experimental/core_local_mem.h",
     ),
 }
 PROFILES["0.81-objects"] = replace(PROFILES["0.81"], name="0.81-objects", has_objects=True)

@@ -15,7 +15,7 @@ from ..dialects import ttl
 from ..dialects.ttcore import TileType
 from ..dialects.ttl.types import CBType
 from ..language import buffers
-from ..language.tensors import as_dtype
+from ..language.tensors import TILE, as_dtype
 from .calls import Call, lowering, method, static
 from .tiles import as_tiles, check_usable, fill
 from .values import (
@@ -83,10 +83,23 @@ def _circular_buffer(call: Call) -> Value:
     return _create(call, _shape(call), TileType.get(unit) if tiled else unit, _factor(call, factor))
 
 
+@lowering("ttl.make_dfb")
+def _make_dfb(call: Call) -> Value:
+    if static(call, "tile") != (TILE, TILE):
+        raise call.error("tile", f"a tile has {TILE}x{TILE} elements, found {static(call, 'tile')}")
+    try:
+        unit = TileType.get(element_type(as_dtype(static(call, "dtype"))))
+    except InputTypeError as error:
+        raise call.error("dtype", str(error)) from error
+    return _create(call, _shape(call), unit, _factor(call, "block_count"))
+
+
 def _create(call: Call, shape: tuple[int, int], unit: Attribute, factor: int) -> Value:
     if call.visitor.thread is not None:
         raise call.error(None, "circular buffers are shared by the threads: make them in the kernel's own body")
-    return Buffer(call.visitor.builder.insert(ttl.CreateCBOp(CBType.get(shape, unit, factor))).result)
+    made = Buffer(call.visitor.builder.insert(ttl.CreateCBOp(CBType.get(shape, unit, factor))).result)
+    call.visitor.unit.buffers.append(made)
+    return made
 
 
 def _shape(call: Call) -> tuple[int, int]:
@@ -205,7 +218,7 @@ def store(
     if isinstance(value, Static | Index):
         stored = fill(visitor, value_node, block.type, value, "what is stored")
     else:
-        stored = as_tiles(visitor, value_node, value, "a store")
+        stored = as_tiles(visitor, value_node, value, "a store", block.type)
     if stored.type != block.type:
         raise visitor.error(
             value_node,

@@ -15,7 +15,7 @@ from tlx_xdsl.text.verify import verify_module
 
 from ..dialects import ttl
 from ..dialects.ttcore import ARCHITECTURES, Architecture, GridAttr
-from ..language.kernel import Kernel
+from ..language.kernel import LAST_GRID, Kernel
 from ..language.tensors import TensorSpec
 
 # The handlers of statements, expressions and the language's functions register themselves when they are imported.
@@ -64,6 +64,7 @@ def _build(
 ) -> ModuleOp:
     check_options(kernel, source)
     cores = grid_of(kernel, source, chip)
+    LAST_GRID[:] = [cores]
     block = Block()
     builder = Builder(block)
     visitor = Visitor(source, Unit(builder, cores))

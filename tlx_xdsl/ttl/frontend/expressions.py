@@ -15,6 +15,7 @@ from .calls import arguments_of, call_builtin, call_method, methods_of
 from .functions import call_function, call_python
 from .operators import binary, compare, truth, unary
 from .pieces import piece_of
+from .printing import print_values
 from .values import (
     NONE,
     Acquired,
@@ -30,6 +31,7 @@ from .values import (
     Range,
     Static,
     Tensor,
+    Text,
     Value,
 )
 from .visitor import EXPRESSIONS, Function, Visitor
@@ -74,9 +76,13 @@ def _member(visitor: Visitor, node: ast.Attribute, owner: Namespace) -> Value:
     for part in owner.name.split(".")[1:]:
         module = getattr(module, part, None)
     found = getattr(module, node.attr, None)
-    if found is None or (node.attr not in module.__all__):
-        known = () if module is None else module.__all__
-        raise visitor.error(node, f"'{owner.name}' has no '{node.attr}'" + did_you_mean(node.attr, known))
+    known = () if module is None else module.__all__
+    if module is language:
+        known = (*known, *language.math.__all__, "ttl")
+    if found is None or node.attr not in known:
+        hint = language.ABSENT.get(node.attr)
+        hint = did_you_mean(node.attr, known) if hint is None else f": {hint}"
+        raise visitor.error(node, f"'{owner.name}' has no '{node.attr}'{hint}")
     return visitor.wrap(found)
 
 
@@ -145,6 +151,8 @@ def _call(visitor: Visitor, node: ast.Call) -> Value:
     match callee:
         case Builtin(name=name) if name.startswith("ttl."):
             return call_builtin(visitor, node, name)
+        case Builtin(name="print"):
+            return print_values(visitor, node)
         case Builtin(name=name):
             return call_python(visitor, node, name)
         case Method(owner=Items() as owner):
@@ -265,12 +273,19 @@ def _comprehension(visitor: Visitor, node: ast.ListComp | ast.GeneratorExp) -> V
 
 
 def _joined_string(visitor: Visitor, node: ast.JoinedStr) -> Value:
-    """A text with values, for the message of an `assert`."""
-    parts: list[str] = []
+    """A text with values, for `print` and for the message of an `assert`."""
+    parts: list[Value] = []
     for each in node.values:
         value = visitor.expression(each.value if isinstance(each, ast.FormattedValue) else each)
-        parts.append(str(value.value) if isinstance(value, Static) else value.describe())
-    return Static("".join(parts))
+        if isinstance(each, ast.FormattedValue) and each.format_spec is not None:
+            form = visitor.expression(each.format_spec)
+            if not isinstance(value, Static) or not isinstance(form, Static):
+                raise visitor.error(each, "a format, ':' in an f-string, is for what is known at compile time")
+            value = Static(format(value.value, form.value))
+        parts.append(value)
+    if all(isinstance(each, Static) for each in parts):
+        return Static(Text(tuple(parts)).describe())
+    return Text(tuple(parts))
 
 
 EXPRESSIONS.update(

@@ -12,7 +12,7 @@ from tlx_xdsl.frontend.python.source import KernelSource
 
 from .calls import Argument, Call, arguments_of, lowering, shown
 from .operators import binary, extreme
-from .tiles import is_of_tiles
+from .tiles import as_tiles, is_of_tiles, unary
 from .values import NONE, Index, Items, Program, Range, Static, Thread, Value
 from .visitor import Function, Visitor, assigned_names
 
@@ -133,7 +133,7 @@ def call_python(visitor: Visitor, node: ast.Call, name: str) -> Value:
     if name in ("min", "max"):
         return _extreme(visitor, node, name, values)
     if name == "abs" and values and is_of_tiles(values[0]):
-        raise visitor.error(node, "'abs' is for numbers: ttl.math.abs is that of a block")
+        return unary(visitor, "abs", as_tiles(visitor, node, values[0], "'abs'"))
     if name == "slice" and 1 <= len(values) <= 3:
         first, *rest = values
         return Range(first, *rest, *[None] * (2 - len(rest))) if rest else Range(None, first, None)

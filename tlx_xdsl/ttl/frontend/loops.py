@@ -13,6 +13,7 @@ from xdsl.ir.affine import AffineMap
 from .affine import Affine
 from .blocks import is_reserved, promote_stores
 from .calls import arguments_of
+from .carried import carry
 from .values import Builtin, Index, Items, Static, Value
 from .visitor import Visitor, accumulated_names, assigned_names, hint
 
@@ -66,6 +67,7 @@ def _repeat(visitor: Visitor, node: ast.For, items: Sequence[Value]) -> Value | 
     """The body once for each item."""
     for item in items:
         visitor.assign(node.target, item)
+        visitor.is_last = False
         returned = visitor.body(node.body)
         if returned is not None:
             return returned
@@ -85,6 +87,7 @@ def _emit(visitor: Visitor, node: ast.For, start: Index, stop: Index, step: int)
             raise visitor.error(node.iter, "the bounds of a loop with a negative step must be known at compile time")
         # From zero upwards: the index is computed of the loop's.
         first, last, stride = Index(Affine.of(0)), Index(Affine.of(trips)), 1
+    carried = carry(visitor, node, trips)
     body = Block(arg_types=[IndexType()])
     is_affine = first.is_affine and last.is_affine
     visitor.builder.insert(_affine_for(first, last, stride, body) if is_affine
@@ -95,14 +98,17 @@ def _emit(visitor: Visitor, node: ast.For, start: Index, stop: Index, step: int)
     if step < 0:
         index = own.affine + index.times(step)
     why = "a loop changes it from one iteration to the next"
-    _forget_assigned(visitor, node, why)
+    _forget_assigned(visitor, node, why, carried.names)
     with visitor.builder.into(body, first):
         visitor.names[node.target.id] = Index(index, is_affine)
-        if visitor.body(node.body) is not None:
-            raise visitor.error(node, "'return' can't stand in a loop of the run")
+        carried.begin()
+        visitor.is_last = False
+        visitor.body(node.body)
+        carried.end()
         visitor.locate(node)
         visitor.builder.insert(affine.YieldOp.get() if is_affine else scf.YieldOp())
-    _forget_assigned(visitor, node, "a loop of the run assigns it")
+    _forget_assigned(visitor, node, "a loop of the run assigns it", carried.names)
+    carried.after()
     if trips is not None:
         promote_stores(visitor.thread, [body], visitor.builder.block)
 
@@ -112,10 +118,10 @@ def _trip_count(start: Index, stop: Index, step: int) -> int | None:
     return None if apart is None else len(range(0, apart, step))
 
 
-def _forget_assigned(visitor: Visitor, node: ast.For, why: str) -> None:
-    """Let the names that the body assigns hold nothing: another iteration would see another value."""
-    added = {name for name in accumulated_names(node.body) if is_reserved(visitor.names.get(name))}
-    visitor.forget((assigned_names(node.body) | assigned_names([node])) - added, why)
+def _forget_assigned(visitor: Visitor, node: ast.For, why: str, carried: frozenset[str]) -> None:
+    """Let the names that the body assigns hold nothing, but for those that the loop carries on."""
+    kept = carried | {name for name in accumulated_names(node.body) if is_reserved(visitor.names.get(name))}
+    visitor.forget((assigned_names(node.body) | assigned_names([node])) - kept, why)
 
 
 def _affine_for(first: Index, last: Index, step: int, body: Block) -> affine.ForOp:

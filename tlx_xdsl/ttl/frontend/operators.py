@@ -11,7 +11,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i1
 
 from .affine import Affine
-from .tiles import BINARY, as_tiles, elementwise, is_of_tiles, matmul, negative, square
+from .tiles import BINARY, as_tiles, elementwise, floor_quotient, is_of_tiles, matmul, negative, power
 from .values import Condition, Index, Items, Static, Value
 from .visitor import Visitor
 
@@ -60,9 +60,11 @@ def _of_tiles(visitor: Visitor, node: ast.AST, word: str, left: Value, right: Va
         return matmul(visitor, node, left, right)
     if word in BINARY:
         return elementwise(visitor, node, BINARY[word], f"'{word}'", left, right)
-    if word == "**" and right == Static(2):
-        return square(visitor, node, as_tiles(visitor, node, left, "'**'"))
-    hint = ": the only power of a block is '** 2'" if word == "**" else ""
+    if word == "//":
+        return floor_quotient(visitor, node, "'//'", left, right)
+    if word == "**" and not is_of_tiles(right):
+        return power(visitor, node, as_tiles(visitor, node, left, "'**'"), right)
+    hint = ": the exponent is a number" if word == "**" else ""
     raise visitor.error(node, f"'{word}' is not for blocks{hint}")
 
 

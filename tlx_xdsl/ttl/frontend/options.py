@@ -21,18 +21,59 @@ def check_options(kernel: Kernel, source: KernelSource) -> None:
     Raises CompilationError at the option.
     """
     for name in kernel.others:
-        known = ("grid", "memory_space", *_FLAGS)
+        known = ("grid", "memory_space", "options", "math_fidelity", *_FLAGS)
         raise _error(source, name, f"ttl.kernel has no option '{name}'" + did_you_mean(name, known))
     for name in _FLAGS:
-        if not isinstance(getattr(kernel, name), bool):
+        if not isinstance(getattr(kernel, name), bool | None) or (name == "tiled" and kernel.tiled is None):
             raise _error(source, name, f"'{name}' is True or False, found {getattr(kernel, name)!r}")
-    if kernel.memory_space != "L1":
+    _check_compiler_options(kernel, source)
+    fidelity = getattr(kernel.math_fidelity, "name", kernel.math_fidelity)
+    if fidelity is not None and str(fidelity).rpartition(".")[2] not in _FIDELITIES:
+        raise _error(
+            source,
+            "math_fidelity",
+            f"'math_fidelity' is one of {', '.join(_FIDELITIES)}, found {kernel.math_fidelity!r}",
+        )
+    if kernel.memory_space not in ("L1", "DRAM"):
         raise _error(
             source,
             "memory_space",
-            f"'memory_space' is where circular buffers are, which is 'L1' only, found {kernel.memory_space!r}: "
+            f"'memory_space' is 'L1' or 'DRAM', found {kernel.memory_space!r}: circular buffers are in L1, and "
             "TensorSpec says where tensors are",
         )
+
+
+_FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
+
+_SWITCHES = (
+    "maximize-dst",
+    "fpu-binary-ops",
+    "block-matmul",
+    "subblock-sync",
+    "combine-pack-tiles",
+    "reduce-full-fp32",
+    "matmul-full-fp32",
+    "strict-f32-acc",
+    "compiler-dfbs",
+    "specialize-cores",
+)
+"""Options of tt-lang's compiler, each with `--ttl-` or `--no-ttl-` before it: how it compiles, not what."""
+
+
+def _check_compiler_options(kernel: Kernel, source: KernelSource) -> None:
+    if kernel.options is None:
+        return
+    if not isinstance(kernel.options, str):
+        raise _error(
+            source, "options", f"'options' is a text such as '--no-ttl-maximize-dst', found {kernel.options!r}"
+        )
+    known = [f"--{no}ttl-{each}" for each in _SWITCHES for no in ("", "no-")]
+    words = iter(kernel.options.replace("=", " ").split())
+    for word in words:
+        if word == "--ttl-l1-budget" and next(words, "").isdigit():
+            continue
+        if word not in known:
+            raise _error(source, "options", f"'options' has no option '{word}'" + did_you_mean(word, known))
 
 
 def grid_of(kernel: Kernel, source: KernelSource, chip: Architecture) -> tuple[int, int]:

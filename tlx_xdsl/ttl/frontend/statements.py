@@ -9,10 +9,12 @@ from xdsl.ir import Block, Region
 
 from tlx_xdsl.frontend.python.source import construct
 
-from .blocks import accumulate, is_reserved, promote_stores, release
+from .blocks import accumulate, is_reserved, promote_stores, release, store
+from .calls import Call, lowering, static
+from .carried import added
 from .loops import visit_for
 from .operators import binary, truth
-from .values import NONE, Acquired, Builtin, Condition, Static, Thread, Value
+from .values import NONE, Acquired, Builtin, Condition, Signpost, Static, Sum, Thread, Value
 from .visitor import STATEMENTS, Function, Visitor
 
 _THREADS = {"ttl.compute": "compute", "ttl.datamovement": "datamovement"}
@@ -25,7 +27,15 @@ def _expression(visitor: Visitor, node: ast.Expr) -> None:
 
 
 def _assign(visitor: Visitor, node: ast.Assign) -> None:
-    """`target = value`."""
+    """`target = value`; `sum = sum + value` adds to the block of a sum that a loop carries."""
+    match node.targets:
+        case [ast.Name(id=name)] if isinstance(block := visitor.names.get(name), Sum):
+            summand = added(node, name)
+            assert summand is not None, "the loop has looked at all of its statements"
+            store(visitor, node, block, visitor.expression(summand), summand, accumulate=True)
+            return
+        case _:
+            pass
     value = visitor.expression(node.value)
     for target in node.targets:
         visitor.assign(target, value)
@@ -108,10 +118,22 @@ def _check_thread(visitor: Visitor, node: ast.FunctionDef, kind: str) -> None:
 
 
 def _return(visitor: Visitor, node: ast.Return) -> Value:
-    """`return`, where every path comes by; in a thread and a kernel it is the end."""
-    if visitor.entry is not None and visitor.builder.block is not visitor.entry:
-        raise visitor.error(node, "'return' can't stand in a loop or a branch of the run: put the rest under an 'if'")
+    """`return`, where nothing follows that is not in another branch; in a thread and a kernel it is the end."""
+    is_branch = visitor.entry is not None and visitor.builder.block is not visitor.entry
+    if is_branch and not visitor.is_last:
+        raise visitor.error(node, "'return' can't stand in a loop of the run, or before the end of a 'with'")
+    if is_branch and node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+        raise visitor.error(node, "a branch of the run can't return a value: assign it before the 'if'")
     return NONE if node.value is None else visitor.expression(node.value)
+
+
+@lowering("ttl.signpost")
+def _signpost(call: Call) -> Value:
+    call.visitor.in_thread(call.node, "a signpost")
+    name = static(call, "name")
+    if not isinstance(name, str) or not name.replace("_", "").replace("-", "").isalnum():
+        raise call.error("name", f"'name' is a word of letters, digits, '_' and '-', found {name!r}")
+    return Signpost(name)
 
 
 def _with(visitor: Visitor, node: ast.With) -> Value | None:
@@ -119,6 +141,10 @@ def _with(visitor: Visitor, node: ast.With) -> Value | None:
     blocks: list[tuple[ast.expr, Acquired]] = []
     for item in node.items:
         value = visitor.expression(item.context_expr)
+        if isinstance(value, Signpost):
+            if item.optional_vars is not None:
+                raise visitor.error(item.optional_vars, f"{value.describe()} is no value: leave out the 'as'")
+            continue
         if not isinstance(value, Acquired):
             raise visitor.error(
                 item.context_expr,
@@ -151,13 +177,13 @@ def _if(visitor: Visitor, node: ast.If) -> Value | None:
     visitor.builder.insert(IfOp(condition.ssa, [], regions[0], regions[1]))
     before = dict(visitor.names)
     gone = dict(visitor.gone)
+    is_last = visitor.is_last
     after: list[dict[str, Value]] = []
     for block, statements in zip(blocks, (node.body, node.orelse), strict=True):
-        visitor.names, visitor.gone = dict(before), dict(gone)
+        visitor.names, visitor.gone, visitor.is_last = dict(before), dict(gone), is_last
         if statements:
             with visitor.builder.into(block):
-                if visitor.body(statements) is not None:
-                    raise visitor.error(node, "'return' can't stand in a branch of the run: put the rest under an 'if'")
+                visitor.body(statements)
                 visitor.locate(node)
                 visitor.builder.insert(YieldOp())
         after.append(visitor.names)

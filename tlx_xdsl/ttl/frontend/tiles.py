@@ -3,19 +3,46 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, TensorType, f32
 from xdsl.ir import Attribute
 
+from tlx_xdsl.errors import InputTypeError
+
 from ..dialects import ttl
 from ..dialects.ttcore import TileType
-from ..dialects.ttl.compute import BinaryOp, DimsOp, UnaryOp
-from .calls import Call, lowering
-from .values import Acquired, Buffer, Index, Items, Piece, Static, Tensor, Tiles, Value, shape_text
+from ..dialects.ttl.compute import BinaryOp, DimsOp
+from ..elementwise import BY_NAME
+from ..language.math import VECTOR_FUNCTIONS
+from ..language.tensors import TILE, as_dtype
+from .calls import Call, lowering, static
+from .values import (
+    NONE,
+    Acquired,
+    Buffer,
+    Index,
+    Items,
+    Piece,
+    Static,
+    Tensor,
+    Tiles,
+    Unsettled,
+    Value,
+    element_type,
+    shape_text,
+)
 from .visitor import Visitor
 
-BINARY: dict[str, type[BinaryOp]] = {"+": ttl.AddOp, "-": ttl.SubOp, "*": ttl.MulOp, "/": ttl.DivOp}
+BINARY: dict[str, type[BinaryOp]] = {
+    "+": ttl.AddOp,
+    "-": ttl.SubOp,
+    "*": ttl.MulOp,
+    "/": ttl.DivOp,
+    "%": ttl.RemainderOp,
+}
 """The operation of each operator."""
 
 _BINARY_FUNCTIONS: dict[str, type[BinaryOp]] = {
@@ -23,34 +50,28 @@ _BINARY_FUNCTIONS: dict[str, type[BinaryOp]] = {
     "ttl.math.sub": ttl.SubOp,
     "ttl.math.mul": ttl.MulOp,
     "ttl.math.div": ttl.DivOp,
+    "ttl.math.remainder": ttl.RemainderOp,
     "ttl.math.max": ttl.MaxOp,
     "ttl.math.min": ttl.MinOp,
-}
-
-_UNARY_FUNCTIONS: dict[str, type[UnaryOp]] = {
-    "ttl.math.exp": ttl.ExpOp,
-    "ttl.math.log": ttl.LogOp,
-    "ttl.math.sqrt": ttl.SqrtOp,
-    "ttl.math.rsqrt": ttl.RsqrtOp,
-    "ttl.math.recip": ttl.RecipOp,
-    "ttl.math.relu": ttl.ReluOp,
-    "ttl.math.gelu": ttl.GeluOp,
-    "ttl.math.tanh": ttl.TanhOp,
-    "ttl.math.sigmoid": ttl.SigmoidOp,
-    "ttl.math.neg": ttl.NegOp,
-    "ttl.math.abs": ttl.AbsOp,
-    "ttl.math.square": ttl.SquareOp,
 }
 
 
 def is_of_tiles(value: Value) -> bool:
     """Return whether an operator with this operand is one of blocks; so is one that was meant to be."""
-    return isinstance(value, Tiles | Buffer | Tensor | Piece)
+    return isinstance(value, Tiles | Unsettled | Buffer | Tensor | Piece)
 
 
-def as_tiles(visitor: Visitor, node: ast.AST, value: Value, what: str) -> Tiles:
-    """An operand that is a block of tiles."""
+def as_tiles(
+    visitor: Visitor, node: ast.AST, value: Value, what: str, like: TensorType[Attribute] | None = None
+) -> Tiles:
+    """An operand that is a block of tiles; `like` is the type of the block that it is combined with."""
     match value:
+        case Unsettled(make=make, known=known):
+            type_ = like or known
+            if type_ is None:
+                raise visitor.error(node, f"{what} does not say the shape of {value.describe()}: give it 'shape='")
+            visitor.in_thread(node, what, "compute")
+            return make(type_, node)
         case Tensor() | Piece():
             raise visitor.error(
                 node,
@@ -92,18 +113,27 @@ def fill(visitor: Visitor, node: ast.AST, type_: TensorType[Attribute], number: 
 
 def elementwise(visitor: Visitor, node: ast.AST, op: type[BinaryOp], what: str, left: Value, right: Value) -> Tiles:
     """An element-wise operation; a number on one side counts for each element."""
-    if isinstance(left, Static | Index):
-        block = as_tiles(visitor, node, right, what)
-        operands = [fill(visitor, node, block.type, left, f"the number of {what}"), block]
-    else:
-        block = as_tiles(visitor, node, left, what)
-        is_number = isinstance(right, Static | Index)
-        operands = [block, fill(visitor, node, block.type, right, f"the number of {what}") if is_number
-                    else as_tiles(visitor, node, right, what)]  # fmt: skip
-    first, second = operands
-    if first.type != second.type:
-        raise visitor.error(node, _mismatch(what, first, second))
+    first, second = operands(visitor, node, what, left, right)
     return Tiles(visitor.builder.insert(op(first.ssa, second.ssa)).result)
+
+
+def operands(visitor: Visitor, node: ast.AST, what: str, *values: Value) -> list[Tiles]:
+    """Operands of one type. What is no block yet, or a number, is like the first one that is."""
+    settled = next((each for each in values if not isinstance(each, Static | Index | Unsettled)), values[0])
+    if isinstance(settled, Static | Index):
+        settled = next((each for each in values if isinstance(each, Unsettled)), settled)
+    like = as_tiles(visitor, node, settled, what)
+    found: list[Tiles] = []
+    for each in values:
+        if each is settled:
+            found.append(like)
+        elif isinstance(each, Static | Index):
+            found.append(fill(visitor, node, like.type, each, f"the number of {what}"))
+        else:
+            found.append(as_tiles(visitor, node, each, what, like.type))
+        if found[-1].type != found[0].type:
+            raise visitor.error(node, _mismatch(what, found[0], found[-1]))
+    return found
 
 
 def _mismatch(what: str, first: Tiles, second: Tiles) -> str:
@@ -131,12 +161,29 @@ def matmul(visitor: Visitor, node: ast.AST, left: Value, right: Value) -> Tiles:
 
 def negative(visitor: Visitor, node: ast.AST, value: Tiles) -> Tiles:
     """`-value`."""
-    return Tiles(visitor.builder.insert(ttl.NegOp(value.ssa)).result)
+    return unary(visitor, "neg", value)
 
 
-def square(visitor: Visitor, node: ast.AST, value: Tiles) -> Tiles:
-    """`value ** 2`."""
-    return Tiles(visitor.builder.insert(ttl.SquareOp(value.ssa)).result)
+def unary(visitor: Visitor, name: str, value: Tiles, *numbers: float) -> Tiles:
+    """A function of the vector unit, by its row in `ttl.elementwise`."""
+    return Tiles(visitor.builder.insert(ttl.BLOCK_FUNCTIONS[name](value.ssa, numbers)).result)
+
+
+def power(visitor: Visitor, node: ast.AST, value: Tiles, exponent: Value) -> Tiles:
+    """`value ** exponent`, of a number that is known at compile time."""
+    number = visitor.static_number(node, exponent, "the exponent of a block")
+    return unary(visitor, "square", value) if number == 2 else unary(visitor, "power", value, number)
+
+
+def floor_quotient(visitor: Visitor, node: ast.AST, what: str, left: Value, right: Value) -> Tiles:
+    """`left // right`."""
+    return unary(visitor, "floor", elementwise(visitor, node, ttl.DivOp, what, left, right))
+
+
+def choose(visitor: Visitor, node: ast.AST, what: str, condition: Value, a: Value, b: Value) -> Tiles:
+    """The elements of `a` where those of the condition are not zero, and of `b` elsewhere."""
+    found = operands(visitor, node, what, condition, a, b)
+    return Tiles(visitor.builder.insert(ttl.WhereOp(*(each.ssa for each in found))).result)
 
 
 # --- functions ------------------------------------------------------------------------------------------------------
@@ -152,9 +199,76 @@ def _binary(call: Call) -> Value:
     return elementwise(call.visitor, call.node, _BINARY_FUNCTIONS[call.name], call.name, call["a"], call["b"])
 
 
-@lowering(*_UNARY_FUNCTIONS)
-def _unary(call: Call) -> Value:
-    return Tiles(call.visitor.builder.insert(_UNARY_FUNCTIONS[call.name](operand(call, "x").ssa)).result)
+def _number(call: Call, name: str) -> float:
+    return call.visitor.static_number(call.at(name), call[name], f"'{name}'")
+
+
+@lowering(*(f"ttl.math.{each.name}" for each in VECTOR_FUNCTIONS))
+def _vector(call: Call) -> Value:
+    name = call.name.rpartition(".")[2]
+    numbers = [_number(call, each) for each in BY_NAME[name].parameters]
+    return unary(call.visitor, name, operand(call, "x"), *numbers)
+
+
+@lowering("ttl.math.exp")
+def _exp(call: Call) -> Value:
+    for name, precise in (("approx", False), ("skip_clamp_check", False), ("iterations", 8)):
+        if call[name] != Static(precise):
+            raise call.error(name, f"'{name}' is {precise}: there is the precise form of the exponential only")
+    x: Value = operand(call, "x")
+    if call.given("scale"):
+        x = elementwise(call.visitor, call.node, ttl.MulOp, call.name, x, call["scale"])
+    return unary(call.visitor, "exp", as_tiles(call.visitor, call.node, x, call.name))
+
+
+@lowering("ttl.math.pow")
+def _power(call: Call) -> Value:
+    return power(call.visitor, call.at("exponent"), operand(call, "x"), call["exponent"])
+
+
+@lowering("ttl.math.floor_div")
+def _floor_quotient(call: Call) -> Value:
+    return floor_quotient(call.visitor, call.node, call.name, call["a"], call["b"])
+
+
+@lowering("ttl.math.rsub")
+def _rsub(call: Call) -> Value:
+    return elementwise(call.visitor, call.node, ttl.SubOp, call.name, Static(_number(call, "b")), operand(call, "a"))
+
+
+@lowering("ttl.math.relu_max", "ttl.math.relu_min")
+def _bounded_relu(call: Call) -> Value:
+    name, op = ("upper_limit", ttl.MinOp) if call.name.endswith("max") else ("lower_limit", ttl.MaxOp)
+    limit = Static(_number(call, name))
+    return unary(call.visitor, "relu", elementwise(call.visitor, call.node, op, call.name, operand(call, "x"), limit))
+
+
+@lowering("ttl.math.prelu")
+def _prelu(call: Call) -> Value:
+    return unary(call.visitor, "leaky_relu", operand(call, "x"), _number(call, "alpha"))
+
+
+@lowering("ttl.math.hardtanh")
+def _hardtanh(call: Call) -> Value:
+    return unary(call.visitor, "clamp", operand(call, "x"), _number(call, "min"), _number(call, "max"))
+
+
+@lowering("ttl.math.threshold")
+def _threshold(call: Call) -> Value:
+    x = operand(call, "x")
+    above = unary(call.visitor, "unary_gt", x, _number(call, "threshold"))
+    return choose(call.visitor, call.node, call.name, above, call["value"], x)
+
+
+@lowering("ttl.math.where", "ttl.block.where")
+def _where(call: Call) -> Value:
+    return choose(call.visitor, call.node, call.name, call["condition"], call["a"], call["b"])
+
+
+@lowering("ttl.math.mask", "ttl.block.mask", "ttl.math.mask_posinf", "ttl.block.mask_posinf")
+def _mask(call: Call) -> Value:
+    masked = Static(math.inf if call.name.endswith("posinf") else 0.0)
+    return choose(call.visitor, call.node, call.name, call["mask"], masked, call["x"])
 
 
 @lowering("ttl.math.matmul")
@@ -167,15 +281,43 @@ def _transpose(call: Call) -> Value:
     return Tiles(call.visitor.builder.insert(ttl.TransposeOp(operand(call, "x").ssa)).result)
 
 
-@lowering("ttl.math.fill")
+@lowering("ttl.math.fill", "ttl.block.fill")
 def _fill(call: Call) -> Value:
-    like = call["like"]
-    call.visitor.in_thread(call.node, call.name, "compute")
-    if isinstance(like, Buffer):
-        return fill(call.visitor, call.at("value"), like.type.block_type, call["value"], "the value of ttl.math.fill")
-    if not isinstance(like, Tiles):
+    what, visitor = f"the value of {call.name}", call.visitor
+    like = call["like"] if call.name == "ttl.math.fill" else NONE
+    visitor.in_thread(call.node, call.name, "compute")
+    value = call["value"]
+    if call.given("shape"):
+        # `ttl.math.fill(0.0, shape=...)`: what comes first is the value.
+        value = value if like == NONE or call.given("value") else like
+        return _unshaped_fill(call, value, _shape(call), what)
+    if not isinstance(like, Buffer | Tiles):
         raise call.error("like", f"'like' is a block whose shape the result has, found {like.describe()}")
-    return fill(call.visitor, call.at("value"), like.type, call["value"], "the value of ttl.math.fill")
+    type_ = like.type.block_type if isinstance(like, Buffer) else like.type
+    return fill(visitor, call.at("value"), type_, value, what)
+
+
+def _unshaped_fill(call: Call, value: Value, shape: tuple[int, ...], what: str) -> Value:
+    """A block of one number, whose elements are those of its user, unless a type is said."""
+    visitor = call.visitor
+    if call.name == "ttl.block.fill" and static(call, "tile") != (TILE, TILE):
+        raise call.error("tile", f"a tile has {TILE}x{TILE} elements, found {static(call, 'tile')}")
+    unit: Attribute | None = None
+    if call.given("dtype"):
+        try:
+            unit = TileType.get(element_type(as_dtype(static(call, "dtype"))))
+        except InputTypeError as error:
+            raise call.error("dtype", str(error)) from error
+
+    def make(like: TensorType[Attribute], node: ast.AST) -> Tiles:
+        type_ = TensorType(unit or like.get_element_type(), list(shape))
+        return fill(visitor, call.at("value"), type_, value, what)
+
+    if unit is not None:
+        return make(TensorType(unit, list(shape)), call.node)
+    units = {each.type.element_type for each in visitor.unit.buffers if isinstance(each.type.element_type, TileType)}
+    known = TensorType(next(iter(units)), list(shape)) if len(units) == 1 else None
+    return Unsettled(make, known, f"a block of {value.describe()} whose type of elements is not known")
 
 
 def _dims(call: Call) -> list[int]:
@@ -194,7 +336,14 @@ def _result_type(x: Tiles, shape: Sequence[int]) -> Attribute:
 @lowering("ttl.math.broadcast", "ttl.block.broadcast")
 def _broadcast(call: Call) -> Value:
     x, dims = operand(call, "x"), _dims(call)
-    shape = _shape(call)
+    if call.given("shape"):
+        return _spread(call, x, dims, _shape(call))
+    return Unsettled(
+        lambda like, node: _spread(call, x, dims, tuple(like.get_shape())), None, "what 'ttl.block.broadcast' repeats"
+    )
+
+
+def _spread(call: Call, x: Tiles, dims: Sequence[int], shape: tuple[int, ...]) -> Tiles:
     for dim in range(2):
         needed = 1 if dim in dims else shape[dim]
         if x.shape[dim] != needed:
@@ -207,7 +356,7 @@ def _broadcast(call: Call) -> Value:
     return _insert_dims(call, ttl.BcastOp, x, dims, shape)
 
 
-def _insert_dims(call: Call, op: type[DimsOp], x: Tiles, dims: Sequence[int], shape: Sequence[int]) -> Value:
+def _insert_dims(call: Call, op: type[DimsOp], x: Tiles, dims: Sequence[int], shape: Sequence[int]) -> Tiles:
     return Tiles(call.visitor.builder.insert(op(x.ssa, dims, _result_type(x, shape))).result)
 
 
@@ -229,9 +378,24 @@ def _shape(call: Call) -> tuple[int, ...]:
 
 @lowering("ttl.math.reduce_sum", "ttl.math.reduce_max")
 def _reduce(call: Call) -> Value:
+    if call.given("scaler") and not is_of_tiles(call["scaler"]):
+        # `ttl.math.reduce_sum(x, [1], (2, 1))`: without a scaler, the others come first.
+        moved = {"dims": "scaler", "shape": "dims"} if call.given("dims") else {"dims": "scaler"}
+        call = replace(
+            call,
+            args={**call.args, "scaler": NONE, **{name: call[old] for name, old in moved.items()}},
+            nodes={**call.nodes, **{name: call.at(old) for name, old in moved.items()}},
+        )
     x, dims = operand(call, "x"), _dims(call)
     op = ttl.ReduceSumOp if call.name.endswith("sum") else ttl.ReduceMaxOp
     shape = tuple(1 if dim in dims else x.shape[dim] for dim in range(2))
     if call.given("shape") and _shape(call) != shape:
         raise call.error("shape", f"'shape' of this reduction is {shape}, found {_shape(call)}")
-    return _insert_dims(call, op, x, dims, shape)
+    made = op(x.ssa, dims, _result_type(x, shape))
+    if call.given("scaler"):
+        scaler = operand(call, "scaler")
+        if scaler.shape != (1, 1) or scaler.unit != x.unit:
+            found = f"expected a block of 1x1 tile of {x.unit.data_type}" if isinstance(x.unit, TileType) else ""
+            raise call.error("scaler", f"{found}, found {scaler.describe()}")
+        made = op(x.ssa, dims, _result_type(x, shape), scaler.ssa)
+    return Tiles(call.visitor.builder.insert(made).result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, cast
@@ -47,6 +48,17 @@ class Static(Value):
     def is_plain(self) -> bool:
         """Return whether it is a number, a word or None, which can be compared."""
         return self.value is None or isinstance(self.value, int | float | str)
+
+
+@dataclass(frozen=True)
+class Text(Value):
+    """A text with values that are known at run time only."""
+
+    parts: tuple[Value, ...]
+
+    def describe(self) -> str:
+        """Show what is known of it."""
+        return "".join(str(each.value) if isinstance(each, Static) else each.describe() for each in self.parts)
 
 
 @dataclass(frozen=True)
@@ -237,6 +249,21 @@ class Tiles(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class Unsettled(Value):
+    """A block whose shape or type of elements its user says: the block that it is combined with, or stored to."""
+
+    make: Callable[[TensorType[Attribute], ast.AST], Tiles]
+    """The block of a type, at a node; raises CompilationError for one that it can't have."""
+    known: TensorType[Attribute] | None
+    """The type where no user says one."""
+    what: str
+
+    def describe(self) -> str:
+        """Say what it is."""
+        return self.what
+
+
+@dataclass(frozen=True, eq=False)
 class Acquired(Tiles):
     """A block that was reserved or waited for."""
 
@@ -249,6 +276,11 @@ class Acquired(Tiles):
         return (
             f"a block of {shape_text(self.shape, self.unit)} that was {'reserved' if self.reserved else 'waited for'}"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Acquired):
+    """The place of a block that a loop adds to, and does not read."""
 
 
 @dataclass(eq=False)
@@ -272,6 +304,17 @@ class Transfer(Value):
     def describe(self) -> str:
         """Say what it is."""
         return "a transfer"
+
+
+@dataclass(frozen=True)
+class Signpost(Value):
+    """The name of a part of a thread, for a profiler."""
+
+    name: str
+
+    def describe(self) -> str:
+        """Show the name."""
+        return f"the signpost '{self.name}'"
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,29 @@ from .. import language
 from ..language.kernel import builtin_name
 from .affine import Affine
 from .builder import Builder
-from .values import Acquired, Builtin, Index, Items, Namespace, Range, Static, Value
+from .values import Acquired, Buffer, Builtin, Index, Items, Namespace, Range, Static, Value
 
 PYTHON = {
     each: Builtin(each.__name__)
-    for each in (abs, bool, divmod, enumerate, float, int, len, list, max, min, range, reversed, slice, sum, tuple, zip)
+    for each in (
+        abs,
+        bool,
+        divmod,
+        enumerate,
+        float,
+        int,
+        len,
+        list,
+        max,
+        min,
+        print,
+        range,
+        reversed,
+        slice,
+        sum,
+        tuple,
+        zip,
+    )
 }
 """Python's own functions that kernels know."""
 
@@ -60,6 +78,8 @@ class Unit:
     """Columns and rows of cores."""
     threads: list[tuple[str, Function]] = field(default_factory=list[tuple[str, Function]])
     """`compute` or `datamovement`, and the function of each thread."""
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    """The circular buffers that the kernel makes."""
 
 
 @dataclass
@@ -97,6 +117,8 @@ class Visitor:
         """Calls of functions around this one."""
         self.entry: Block | None = None
         """The block of the IR in which the function's body began: it may return there."""
+        self.is_last = True
+        """Whether nothing of the function comes after the statement: a branch may return there, too."""
 
     @property
     def builder(self) -> Builder:
@@ -251,7 +273,9 @@ class Visitor:
 
     def body(self, statements: Sequence[ast.stmt]) -> Value | None:
         """Compile statements in order; return the value of a `return` that all paths through them lead to."""
-        for statement in statements:
+        statements, is_last = returning_branches(statements), self.is_last
+        for at, statement in enumerate(statements):
+            self.is_last = is_last and at == len(statements) - 1
             self.locate(statement)
             handler = STATEMENTS.get(type(statement))
             if handler is None:
@@ -265,6 +289,7 @@ class Visitor:
                 raise self.error(statement, internal.message, internal.notes) from error
             if returned is not None:
                 return returned
+        self.is_last = is_last
         return None
 
     def expression(self, node: ast.expr) -> Value:
@@ -296,6 +321,41 @@ EXPRESSIONS: dict[type[ast.expr], Callable[[Visitor, Any], Value]] = {}
 
 STATEMENTS: dict[type[ast.stmt], Callable[[Visitor, Any], Value | None]] = {}
 """The meaning of each statement: a handler gives the value of a `return`, None if it does not return."""
+
+
+# Branches that return.
+
+
+def returning_branches(statements: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+    """Statements with what follows an `if` that may return in its branches: then the `if` is the last statement."""
+    for at, statement in enumerate(statements[:-1]):
+        if isinstance(statement, ast.If) and _may_return(statement):
+            rest = statements[at + 1 :]
+            branches = [each if _returns(each) else [*each, *rest] for each in (statement.body, statement.orelse)]
+            last = ast.copy_location(ast.If(statement.test, *branches), statement)
+            return [*statements[:at], last]
+    return statements
+
+
+def _may_return(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Return():
+            return True
+        case ast.If(body=body, orelse=orelse):
+            return any(_may_return(each) for each in (*body, *orelse))
+        case _:
+            return False
+
+
+def _returns(statements: Sequence[ast.stmt]) -> bool:
+    """Return whether statements surely end in a `return`."""
+    match statements:
+        case [*_, ast.Return()]:
+            return True
+        case [*_, ast.If(body=body, orelse=orelse)]:
+            return _returns(body) and _returns(orelse)
+        case _:
+            return False
 
 
 # Names that code assigns.

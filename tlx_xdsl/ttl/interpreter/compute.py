@@ -16,6 +16,7 @@ from tlx_xdsl.numerics.arrays import Array
 
 from ..dialects.ttl.base import block_shape, tile_of
 from ..dialects.ttl.compute import StoreOp
+from ..elementwise import FUNCTIONS, Function
 from ..tiles import TILE
 from .blocks import View
 from .ttkernel import tile_math
@@ -28,11 +29,13 @@ def value_of(op: Operation, operand: View | Array) -> Array:
     return operand.read(op).astype(np.float32) if isinstance(operand, View) else operand
 
 
-def _elementwise(function: Callable[..., Array]) -> Builder:
+def _elementwise(function: Callable[..., Array] | Function) -> Builder:
     def build(op: Operation) -> Local:
+        function_of = tile_math.vector_function(function, op) if isinstance(function, Function) else function
+
         def run(thread: CoreThread, *operands: View | Array) -> Array:
             with np.errstate(all="ignore"):
-                return function(*(value_of(op, each) for each in operands)).astype(np.float32)
+                return function_of(*(value_of(op, each) for each in operands)).astype(np.float32)
 
         return run
 
@@ -75,10 +78,10 @@ def _bcast(op: Operation, block: Array) -> Array:
     return np.broadcast_to(spread, (rows, columns, TILE, TILE)).copy()
 
 
-def _reduction(kind: str) -> Callable[[Operation, Array], Array]:
+def _reduction(kind: str) -> Callable[..., Array]:
     """Reduce tile after tile, as the hardware does."""
 
-    def reduce(op: Operation, block: Array) -> Array:
+    def reduce(op: Operation, block: Array, scaler: Array | None = None) -> Array:
         dims = integers(op, "dims")
         rows, columns = block_shape(op.results[0].type)
         made: dict[tuple[int, int], Array] = {}
@@ -86,6 +89,7 @@ def _reduction(kind: str) -> Callable[[Operation, Array], Array]:
             for j in range(block.shape[1]):
                 at = (0 if 0 in dims else i, 0 if 1 in dims else j)
                 part = tile_math.reduce(kind, block[i, j], dims)
+                part = part if scaler is None else part * scaler[0, 0, 0, 0]
                 made[at] = tile_math.combine(kind, made[at], part) if at in made else part
         result = np.empty((rows, columns, TILE, TILE), np.float32)
         for at, tile in made.items():
@@ -132,8 +136,9 @@ def _store(op: Operation) -> Local:
 
 
 BUILDERS: dict[str, Builder] = {
-    **{f"ttl.{name}": _elementwise(function) for name, function in tile_math.UNARY.items()},
+    **{f"ttl.{function.name}": _elementwise(function) for function in FUNCTIONS},
     **{f"ttl.{name}": _elementwise(function) for name, function in tile_math.BINARY.items()},
+    "ttl.where": _elementwise(tile_math.where),
     "ttl.fill": _fill,
     "ttl.bcast": _through_memory(_bcast),
     "ttl.matmul": _through_memory(_matmul),

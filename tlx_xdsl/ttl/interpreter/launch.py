@@ -18,8 +18,8 @@ from tlx_xdsl.numerics.arrays import Array
 from ..dialects.ttl.buffers import CopyOp
 from ..dialects.ttl.kernel import KernelDriverOp, KernelOp, LaunchThreadOp
 from ..dialects.ttl.pipes import CreatePipeOp
-from . import blocks, compute, copies, memory_form, pipes as pipe_ops, semaphores
-from .pipes import Pipe
+from . import blocks, compute, copies, memory_form, pipes as pipe_ops, printing, semaphores
+from .pipes import Pipes
 from .ttkernel.endings import check_end, check_thread_end
 from .ttkernel.exploration import Exploration, explore as explore_runs
 from .ttkernel.machine import CircularBuffer, Core, CoreThread, Machine, Semaphore, Tensor, of_thread
@@ -64,7 +64,7 @@ class Plan:
         columns, rows = (self.kernel.grid.x, self.kernel.grid.y) if grid is None else grid
         cores = {(x, y): self._core(x, y) for y in range(rows) for x in range(columns)}
         machine = BlockMachine((columns, rows), cores, tensors_of(self.kernel.args, arrays), checks, order=order)
-        machine.made = {op: Pipe(op, op in self.synchronized) for op in self.pipes}
+        machine.made = {op: Pipes(op, is_synchronized=op in self.synchronized) for op in self.pipes}
         for op in self.pipes:
             _check_pipe(machine.made[op], cores)
         for core in cores.values():
@@ -184,10 +184,11 @@ def _core(op: Operation) -> Local:
     return _core_number
 
 
-def _check_pipe(pipe: Pipe, cores: dict[tuple[int, int], Core]) -> None:
-    missing = [place for place in (pipe.op.src, *pipe.op.destinations) if place not in cores]
-    if missing:
-        raise fault_at(pipe.op, f"{pipe.label} needs core {missing[0]}, which the grid does not have")
+def _check_pipe(pipes: Pipes, cores: dict[tuple[int, int], Core]) -> None:
+    for pipe in pipes.ways:
+        missing = [place for place in (pipe.op.src, *pipe.op.destinations) if place not in cores]
+        if missing:
+            raise fault_at(pipes.op, f"{pipe.label} needs core {missing[0]}, which the grid does not have")
 
 
 def _check_thread_end(thread: CoreThread) -> None:
@@ -230,6 +231,7 @@ _BUILDERS: dict[str, Builder] = {
     **compute.BUILDERS,
     **memory_form.BUILDERS,
     **semaphores.BUILDERS,
+    **printing.BUILDERS,
 }
 DIALECTS = Dialects(
     _BUILDERS,

@@ -15,6 +15,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.numerics.arrays import Array
 
 from ..dialects.ttl.tiles import ComputeOp, TileOp
+from ..elementwise import BY_NAME
 from ..tiles import TILE
 from .blocks import View
 from .compute import value_of
@@ -54,9 +55,11 @@ def _function(op: TileOp) -> TileFunction:
     name = op.FUNCTION
     if name in tile_math.BINARY:
         return tile_math.BINARY[name]
-    if name in tile_math.UNARY:
-        return tile_math.UNARY[name]
+    if name in BY_NAME:
+        return tile_math.vector_function(BY_NAME[name], op)
     match name:
+        case "where":
+            return tile_math.where
         case "copy":
             return _same
         case "fill":

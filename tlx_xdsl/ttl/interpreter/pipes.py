@@ -9,26 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from xdsl.ir import Operation
 
 from tlx_xdsl.numerics.arrays import Array
 
 from ..dialects.ttl.buffers import CopyOp
-from ..dialects.ttl.pipes import CreatePipeOp
+from ..dialects.ttl.pipes import CreatePipeOp, Place, Way
 from .blocks import View
+from .ttkernel.clocks import Moment
 from .ttkernel.machine import CoreThread, Transfer, wrong
-from .ttkernel.races import Moment
 from .ttkernel.translate import Local
-
-Place = tuple[int, int]
 
 
 @dataclass(eq=False)
 class Pipe:
-    """A pipe of a run."""
+    """A pipe of a run, with one way."""
 
-    op: CreatePipeOp
+    op: Way
     is_synchronized: bool
     """Whether semaphores say when a block is there."""
     receives: dict[Place, list[tuple[CoreThread, View]]] = field(
@@ -43,8 +42,26 @@ class Pipe:
     @property
     def label(self) -> str:
         """Return how messages call it."""
-        (x0, y0), (x1, y1) = self.op.dst_range
-        return f"the pipe from {self.op.src} to {(x0, y0)}..{(x1, y1)}"
+        return f"the pipe from {self.op.src} to {self.op.first}..{self.op.last}"
+
+
+class Pipes:
+    """The ways of a pipe."""
+
+    def __init__(self, op: CreatePipeOp, *, is_synchronized: bool) -> None:
+        self.op = op
+        self.ways = [Pipe(way, is_synchronized) for way in op.ways]
+        self._from = {each.op.src: each for each in self.ways}
+
+    def of_source(self, place: Place) -> Pipe:
+        """The way that begins at a core; another one where none does."""
+        return self._from.get(place, self.ways[0])
+
+    def of_receiver(self, place: Place, source: Place | None) -> Pipe:
+        """The way from a source to a core, or, where each core has one, that to it."""
+        if source is not None:
+            return self.of_source(source)
+        return next((each for each in self.ways if place in each.op.destinations), self.ways[0])
 
 
 @dataclass(eq=False)
@@ -58,7 +75,8 @@ class PipeTransfer(Transfer):
 def send(op: CopyOp) -> Local:
     """Begin to send a block."""
 
-    def run(thread: CoreThread, view: View, pipe: Pipe) -> Transfer:
+    def run(thread: CoreThread, view: View, pipes: Pipes, *address: int) -> Transfer:
+        pipe = pipes.of_source((thread.x, thread.y))
         if (thread.x, thread.y) != pipe.op.src:
             raise wrong(op, thread, f"copies to {pipe.label}, but it is not its source: use 'if_src'")
         view.read(op)
@@ -71,7 +89,7 @@ def send(op: CopyOp) -> Local:
 
         transfer = PipeTransfer(
             op, f"copy to {pipe.label}", False, view.start, view.start + view.size,
-            lambda: _land_send(op, thread, pipe, number, view), (("pipe", pipe),),
+            lambda: _land_send(op, thread, pipe, number, view, *address), (("pipe", pipe),),
             is_ready=lambda: pipe.is_synchronized or not missing(),
             reason=lambda: f"waits until the receivers {missing()} of {pipe.label} ask for block {number}",
         )  # fmt: skip
@@ -82,7 +100,9 @@ def send(op: CopyOp) -> Local:
     return run
 
 
-def _land_send(op: Operation, thread: CoreThread, pipe: Pipe, number: int, view: View) -> None:
+def _land_send(
+    op: Operation, thread: CoreThread, pipe: Pipe, number: int, view: View, address: int | None = None
+) -> None:
     data = view.read(op).copy()
     if not pipe.is_synchronized:
         for moments in pipe.asked.values():
@@ -94,7 +114,11 @@ def _land_send(op: Operation, thread: CoreThread, pipe: Pipe, number: int, view:
         asked = pipe.receives.get(place, [])
         if len(asked) <= number:
             raise wrong(op, thread, f"sends block {number} through {pipe.label}, before core {place} has reserved it")
-        asked[number][1].write(op, data)
+        there = asked[number][1]
+        if address is not None and address != there.start:
+            raise wrong(op, thread, f"sends block {number} through {pipe.label} to address {address} of core {place}, "
+                        f"which has reserved {there.start}")  # fmt: skip
+        there.write(op, data)
 
 
 def _land_receive(op: CopyOp, thread: CoreThread, pipe: Pipe, number: int, view: View) -> None:
@@ -107,8 +131,9 @@ def receive(op: CopyOp) -> Local:
     """Begin to take a block."""
     synchronized = op.synchronized is not None
 
-    def run(thread: CoreThread, pipe: Pipe, view: View) -> Transfer:
-        place = thread.x, thread.y
+    def run(thread: CoreThread, pipes: Pipes, *rest: Any) -> Transfer:
+        place, view = (thread.x, thread.y), rest[-1]
+        pipe = pipes.of_receiver(place, rest[:-1] or None)
         if place not in pipe.op.destinations:
             raise wrong(op, thread, f"copies from {pipe.label}, but it is none of its receivers: use 'if_dst'")
         view.check_held(op)
@@ -134,8 +159,8 @@ def receive(op: CopyOp) -> Local:
 def if_source(op: Operation) -> Local:
     """Return whether the core is the source of a pipe."""
 
-    def run(thread: CoreThread, pipe: Pipe) -> bool:
-        return (thread.x, thread.y) == pipe.op.src
+    def run(thread: CoreThread, pipes: Pipes) -> bool:
+        return _is_in((thread.x, thread.y), *pipes.op.sources)
 
     return run
 
@@ -143,7 +168,11 @@ def if_source(op: Operation) -> Local:
 def if_destination(op: Operation) -> Local:
     """Return whether the core is a receiver of a pipe."""
 
-    def run(thread: CoreThread, pipe: Pipe) -> bool:
-        return (thread.x, thread.y) in pipe.op.destinations
+    def run(thread: CoreThread, pipes: Pipes) -> bool:
+        return _is_in((thread.x, thread.y), *pipes.op.receivers)
 
     return run
+
+
+def _is_in(place: Place, first: Place, last: Place) -> bool:
+    return first[0] <= place[0] <= last[0] and first[1] <= place[1] <= last[1]

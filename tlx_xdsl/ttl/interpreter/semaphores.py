@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from ..dialects.ttl.pipes import ADDRESS_UNIT, PUBLISHED
+from .blocks import View
 from .ttkernel import semaphores
 from .ttkernel.machine import Core, CoreThread, wrong
 from .ttkernel.translate import Builder, Local, Step, Touch, attribute
@@ -36,7 +38,8 @@ def _set(op: Operation) -> Local | Step:
                 op, thread, f"sets semaphores of other cores to {value}: its own one, which is copied, is {held}"
             )
         for core in _targets(op, thread, coordinates, loopback=loopback):
-            semaphores.post_set(op, thread, core, index, index, value)
+            # The own word is read at once: `ttl-lower-synchronization` puts a barrier behind.
+            semaphores.post_set(op, thread, core, None, index, value)
 
     def touches(thread: CoreThread, index: int, *_: int) -> tuple[Touch, ...]:
         return (("semaphore", thread.core, index, "read"),)
@@ -54,9 +57,59 @@ def _increment(op: Operation) -> Local:
     return run
 
 
+def _publish(op: Operation) -> Local:
+    """Begin to tell a core an address."""
+    increment = _increment(op)
+
+    def run(thread: CoreThread, index: int, address: int, *coordinates: int) -> None:
+        increment(thread, index, PUBLISHED + address // ADDRESS_UNIT, *coordinates)
+
+    return run
+
+
+def _wait_published(op: Operation) -> Step:
+    """Wait for addresses, which must be the same, and give it."""
+    inner = semaphores.wait_min(op)
+    assert inner.ready is not None and inner.waits_for is not None
+    ready = inner.ready
+
+    def run(thread: CoreThread, index: int, count: int) -> int:
+        inner.run(thread, index, count * PUBLISHED)
+        told = thread.core.semaphores[index].value - count * PUBLISHED
+        if told % count:
+            raise wrong(op, thread, f"is told different addresses by {count} cores")
+        semaphores.assign(op, thread, thread.core, index, 0, thread.clock.release())
+        return told // count * ADDRESS_UNIT
+
+    def waits_for(thread: CoreThread, index: int, count: int) -> str:
+        return (
+            f"waits until {count} cores have told an address, {thread.core.semaphores[index].value // PUBLISHED} have"
+        )
+
+    def touches(thread: CoreThread, index: int, count: int) -> tuple[Touch, ...]:
+        return (("semaphore", thread.core, index, "write"),)
+
+    def is_ready(thread: CoreThread, index: int, count: int) -> bool:
+        return ready(thread, index, count * PUBLISHED)
+
+    return Step(op, run, is_ready, waits_for, touches)
+
+
+def _address(op: Operation) -> Local:
+    """The address of a block."""
+
+    def run(thread: CoreThread, view: View) -> int:
+        return view.start
+
+    return run
+
+
 BUILDERS: dict[str, Builder] = {
     "ttl.semaphore_wait_eq": semaphores.wait,
     "ttl.semaphore_wait_min": semaphores.wait_min,
     "ttl.semaphore_set": _set,
     "ttl.semaphore_inc": _increment,
+    "ttl.semaphore_publish": _publish,
+    "ttl.semaphore_wait_published": _wait_published,
+    "ttl.block_address": _address,
 }

@@ -20,6 +20,7 @@ __all__ = [
     "copy",
     "make_circular_buffer_like",
     "make_dataflow_buffer_like",
+    "make_dfb",
 ]
 
 
@@ -102,6 +103,11 @@ def make_circular_buffer_like(like: Any, shape: Any = (1, 1), buffer_factor: Any
 @builtin()
 def make_dataflow_buffer_like(like: Any, shape: Any = (1, 1), block_count: Any = 2) -> Any:
     """The later spelling of `make_circular_buffer_like`; `block_count` is its `buffer_factor`."""
+
+
+@builtin()
+def make_dfb(dtype: Any, shape: Any, block_count: Any = 2, tile: Any = (32, 32)) -> Any:
+    """A circular buffer for blocks of `shape` tiles of `dtype`, such as `"bf16"`."""
 
 
 class Transfer:

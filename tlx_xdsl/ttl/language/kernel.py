@@ -15,7 +15,18 @@ from typing import Any, NoReturn, TypeVar
 
 from tlx_xdsl.by_name import ByName
 
-__all__ = ["Kernel", "Program", "compute", "core", "datamovement", "grid_size", "kernel", "node", "operation"]
+__all__ = [
+    "Kernel",
+    "Program",
+    "compute",
+    "core",
+    "datamovement",
+    "grid_size",
+    "kernel",
+    "node",
+    "operation",
+    "signpost",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 ClassT = TypeVar("ClassT", bound=type)
@@ -77,6 +88,9 @@ class Kernel(ByName):
     dst_full_sync_en: Any = False
     memory_space: Any = "L1"
     tiled: Any = True
+    options: Any = None
+    """tt-lang's options of its compiler, as on a command line."""
+    math_fidelity: Any = None
     others: dict[str, Any] = field(default_factory=dict[str, Any])
     """Arguments of the decorator that no option has; an error when the kernel is compiled."""
 
@@ -108,6 +122,8 @@ def kernel(
     dst_full_sync_en: Any = False,
     memory_space: Any = "L1",
     tiled: Any = True,
+    options: Any = None,
+    math_fidelity: Any = None,
     **others: Any,
 ) -> Any:
     """Make a kernel of a function: `@ttl.kernel(grid=(2, 2))`.
@@ -121,12 +137,16 @@ def kernel(
     - `dst_full_sync_en`: the compute thread has all registers at once, twice as many; packing no longer overlaps.
     - `memory_space`: where circular buffers are; there is no other place than `"L1"`, the core's own memory.
     - `tiled`: arrays become tensors of tiles; with False, tensors of rows.
+    - `options`: tt-lang's options, `"--no-ttl-maximize-dst"`; those that change no result are read and change nothing.
+    - `math_fidelity`: passes of the matrix unit, `"HiFi4"` to `"LoFi"`; the machines here compute exactly.
 
     Options are checked when the kernel is compiled: a wrong one is a CompilationError.
     """
 
     def decorate(function: Callable[..., None]) -> Kernel:
-        return Kernel(function, grid, fp32_dest_acc_en, dst_full_sync_en, memory_space, tiled, others)
+        return Kernel(
+            function, grid, fp32_dest_acc_en, dst_full_sync_en, memory_space, tiled, options, math_fidelity, others
+        )
 
     return decorate if fn is None else decorate(fn)
 
@@ -162,6 +182,26 @@ def node(dims: Any = 2) -> Any:
     """The later spelling of `core`."""
 
 
+def grid_size(dims: int = 2) -> Any:
+    """The grid of the kernel, known at compile time: columns and rows with `dims=2`, all cores with `dims=1`.
+
+    On the host, it is the grid of the kernel that was compiled last, and the whole device's before any was.
+    """
+    columns, rows = LAST_GRID[-1]
+    if dims not in (1, 2):
+        raise ValueError(f"a grid has two dimensions: 'dims' is 1 or 2, found {dims}")
+    return columns * rows if dims == 1 else (columns, rows)
+
+
+setattr(grid_size, NAME, "ttl.grid_size")
+
+FULL_GRID = (8, 8)
+"""Columns and rows of the cores of a device for `grid="full"`, as far as nothing else is said: those of a Wormhole."""
+
+LAST_GRID: list[tuple[int, int]] = [FULL_GRID]
+"""The grid of the kernel that was compiled last."""
+
+
 @builtin()
-def grid_size(dims: Any = 2) -> Any:
-    """The grid of the kernel, known at compile time: columns and rows with `dims=2`, all cores with `dims=1`."""
+def signpost(name: Any) -> Any:
+    """Name a part of a thread for a profiler: `with ttl.signpost("load"):`; the machines here do not measure."""

@@ -54,17 +54,26 @@ def run(
         start += view.nbytes
 
 
+_PRINTED = "DPRINT\t"
+"""What a line of text of a kernel begins with."""
+
+
 def _run_machine(compiled: Compiled, data: bytes, timeout: float) -> bytes:
     command = [str(machine()), str(compiled.library), compiled.entries]
     try:
         result = subprocess.run(command, input=data, capture_output=True, check=False, timeout=timeout)
     except subprocess.TimeoutExpired:
         raise MetaliumError(f"the kernels did not end in {timeout:g} s: a loop does not end") from None
+    said = result.stderr.decode(errors="replace").splitlines()
+    for line in said:
+        if line.startswith(_PRINTED):
+            print(line.removeprefix(_PRINTED))
+    error = "\n".join(line for line in said if not line.startswith(_PRINTED))
     if result.returncode == _FOUND:
-        file, line, message = result.stderr.decode(errors="replace").rstrip("\n").split("\t", 2)
+        file, line, message = error.split("\t", 2)
         raise MetaliumError(message, file, int(line))
     if result.returncode < 0:
         raise MetaliumError(f"a kernel ended with the signal {signal.Signals(-result.returncode).name}")
     if result.returncode:
-        raise MetaliumError(f"the machine failed: {result.stderr.decode(errors='replace')}")
+        raise MetaliumError(f"the machine failed: {error}")
     return result.stdout

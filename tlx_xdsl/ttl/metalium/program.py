@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..cpp.profiles import PRINTING
 from ..dialects.ttcore import ARCHITECTURES
+from ..elementwise import FUNCTIONS
 
 # What is reported of a kernel that does not compile, or does what it must not.
 
@@ -44,19 +46,16 @@ _COMPUTE = (
     "binary_max_min.h",
     "pack.h",
     "eltwise_unary/eltwise_unary.h",
-    "eltwise_unary/exp.h",
     "eltwise_unary/fill.h",
-    "eltwise_unary/gelu.h",
-    "eltwise_unary/negative.h",
-    "eltwise_unary/recip.h",
-    "eltwise_unary/relu.h",
-    "eltwise_unary/rsqrt.h",
-    "eltwise_unary/sqrt.h",
+    "eltwise_unary/where.h",
+    "binary_remainder.h",
+    *sorted({each.header for each in FUNCTIONS if not each.header.startswith("/")}),
 )
 """In both versions."""
 
 HEADERS = {
     "cstdint",
+    *PRINTING.values(),
     "api/core_local_mem.h",
     "api/dataflow/circular_buffer.h",
     "api/dataflow/dataflow_api.h",
@@ -65,6 +64,7 @@ HEADERS = {
     "api/dataflow/noc_semaphore.h",
     "api/tensor/noc_traits.h",
     "api/tensor/tensor_accessor.h",
+    "experimental/core_local_mem.h",
     "dataflow_api.h",
     *(f"{folder}/{name}" for folder in ("api/compute", "compute_kernel_api") for name in _COMPUTE),
     "api/compute/compute_kernel_api.h",

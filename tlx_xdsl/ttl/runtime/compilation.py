@@ -44,6 +44,8 @@ class Options:
     """When the matrix unit does element-wise operations: `auto`, `always` or `never`."""
     lines: bool = True
     """Whether the C++ has `#line` directives that name the lines of the Python source."""
+    block_calls: bool = True
+    """Whether calls for several tiles, such as `matmul_block`, are used where they do the same."""
     strict: bool = False
     """Whether it is an error what the compiler repairs otherwise, and says in a remark."""
     arch: str = "wormhole"
@@ -73,7 +75,7 @@ class Options:
     @property
     def passes(self) -> Mapping[str, Any]:
         """The options of the pipeline."""
-        names = ("schedule", "capacity", "fpu", "profile", "strict")
+        names = ("schedule", "capacity", "fpu", "profile", "block_calls", "strict")
         return {**{name: getattr(self, name) for name in names}, "budget": self.chip.l1_bytes}
 
 

@@ -12,6 +12,7 @@ from tlx_xdsl.errors import CompilationError, InputError, SourceLocation
 from tlx_xdsl.runtime.driver.host_values import on_host
 from tlx_xdsl.text.diagnostics import report_again, source_line
 
+from ..cost import Profile, profile
 from ..interpreter import run as run_tensors
 from ..interpreter.ttkernel import Exploration, Plan, Report, explore, make_plan, run as run_ttkernel
 from ..language.kernel import Kernel
@@ -20,6 +21,7 @@ from ..metalium.machine import MetaliumError, run as run_sources
 from ..tiles import PageLayout, from_pages, to_pages
 from .compilation import CompiledKernel, Options, compile_kernel, synchronized_module
 from .specs import parameters, specs_of
+from .stand_in import Nothing
 
 MACHINES = ("ttkernel", "tensors", "cpp")
 """What runs a kernel.
@@ -77,6 +79,21 @@ class Prepared:
                 run_cpp(self._compiled, self._specs, arrays, seed=seed)
                 return None
 
+    def profile(
+        self, arguments: Sequence[Any], *, schedule: str | Sequence[int] = "round-robin", seed: int = 0
+    ) -> Profile:
+        """Run the kernel as `run` does, and give what it moves and computes.
+
+        Raises InputError for a machine other than `ttkernel`.
+        """
+        if self._machine != "ttkernel":
+            raise InputError(f"a profile is of a run on the machine 'ttkernel', found '{self._machine}'")
+        fidelity: str = self._compiled.manifest["options"].get("math_fidelity") or "HiFi4"
+        return profile(
+            self._module, self._arrays(arguments), fidelity=fidelity, schedule=schedule, seed=seed,
+            capacity=self._capacity,
+        )  # fmt: skip
+
     def explore(self, arguments: Sequence[Any], budget: int = 1000) -> Exploration | None:
         """Run the kernel in every order of its threads that makes a difference, `budget` runs at most.
 
@@ -110,6 +127,9 @@ def run(
 
     Raises CompilationError for an error in the kernel; of that class, a Fault for what it does wrong in the run.
     """
+    if any(isinstance(each, Nothing) for each in arguments):
+        # The file is loaded for its kernels only.
+        return
     report = Prepared(kernel, arguments, machine, options).run(arguments, schedule=schedule, seed=seed)
     for warning in () if report is None else report.warnings:
         report_again(warning)

@@ -37,11 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--arg", **repeated, metavar="NAME=VALUE", help="value of a tensor, see below")
     parser.add_argument("--seed", type=int, default=0, help="of random numbers and of the schedule (0)")
     parser.add_argument(
-        "--profile", default="0.81", metavar="RELEASE", help="TT-Metalium: 0.81 (the default), 0.81-objects or 2025-12"
-    )
+        "--profile", default="0.81", nargs="?", const="", metavar="RELEASE",
+        help="TT-Metalium: 0.81 (the default), 0.81-objects or 2025-12; alone, of a run: print bytes, tiles and cycles",
+    )  # fmt: skip
     parser.add_argument("--arch", default="wormhole", help="chip: wormhole (the default, 8x8) or blackhole (13x10)")
     parser.add_argument("--grid", metavar="COLUMNSxROWS", help="cores that the device has (those of the chip)")
     parser.add_argument("--l1", type=int, metavar="BYTES", help="memory of a core for circular buffers (the chip's)")
+    parser.add_argument("--no-block-calls", action="store_true", help="call the functions of single tiles only")
     parser.add_argument("--no-schedule", action="store_true", help="leave transfers in the order of the source")
     parser.add_argument("--strict", action="store_true", help="refuse what the compiler would repair with a remark")
     parser.add_argument("--capacity", type=int, metavar="TILES", help="destination registers (those of the hardware)")
@@ -56,6 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--schedule", type=_schedule, default=POLICIES[0], metavar="POLICY",
         help=f"who goes on when several can: {', '.join(POLICIES)}, or the choices that 'check' has printed",
     )  # fmt: skip
+    running.add_argument(
+        "--timeline", metavar="FILE", help="of a run: FILE.html, .json or .perfetto.json, or - for a text; an estimate"
+    )
     running.add_argument("--check", **repeated, metavar="NAME=EXPR", help="what a tensor must hold after the run")
     running.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
     running.add_argument("--device", type=int, default=0, metavar="NUMBER", help="the card for launch, by ttnn (0)")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, cast
 
 import numpy as np
@@ -24,7 +26,10 @@ from tlx_xdsl.tools.launch_line.launches import Hint, argument_value
 from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
 from tlx_xdsl.tools.output import say, write_file
+from tlx_xdsl.tools.timelines import TEXT, form_of, write_timelines
 
+from ..cost import Profile
+from ..cpp import MAIN_PROFILE
 from ..interpreter.ttkernel.threads import choices_text
 from ..language.kernel import Kernel
 from ..runtime import Options, Prepared, compile_kernel, specs_of
@@ -32,6 +37,8 @@ from ..runtime.launch import launch_arrays
 from ..runtime.specs import annotated, parameters
 from ..runtime.stand_in import ttl_importable
 
+COUNTS = ""
+"""The value of `--profile` that asks for what a run moves and computes."""
 SCHEDULES = 8
 """Schedules of each kind with a seed that `tlx ttl check` tries."""
 BUDGET = 200
@@ -86,11 +93,12 @@ def _arrays(arguments: dict[str, Any]) -> dict[str, NDArray[Any]]:
 
 def _options(args: argparse.Namespace) -> Options:
     return Options(
-        args.profile,
+        MAIN_PROFILE if args.profile == COUNTS else args.profile,
         not args.no_schedule,
         args.capacity,
         args.fpu,
         not args.no_lines,
+        block_calls=not args.no_block_calls,
         strict=args.strict,
         arch=args.arch,
         grid=None if args.grid is None else _grid(args.grid),
@@ -141,17 +149,28 @@ def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]
 
 
 def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    if args.timeline is not None:
+        form_of(args.timeline)
     values = list(arguments.values())
     prepared = Prepared(kernel, values, args.machine, _options(args))
+    timed: list[Profile] = []
 
     def run() -> tuple[str, str]:
-        report = prepared.run(values, schedule=args.schedule, seed=args.seed)
+        if args.profile == COUNTS or args.timeline is not None:
+            timed.append(prepared.profile(values, schedule=args.schedule, seed=args.seed))
+            report = timed[0].report
+        else:
+            report = prepared.run(values, schedule=args.schedule, seed=args.seed)
         for warning in () if report is None else report.warnings:
             say(warning)
         schedule = args.schedule if isinstance(args.schedule, str) else f"{len(args.schedule)} choices"
         return f"run on the machine '{args.machine}'", f"{schedule}, seed {args.seed}"
 
-    _outcome(args, arguments, run)
+    def show() -> None:
+        for each in timed:
+            _show(args, each)
+
+    _outcome(args, arguments, run, show)
 
 
 def _launch(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
@@ -164,11 +183,19 @@ def _launch(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any])
             raise CompilationError(f"ttnn: {said}") from error
         return f"run on the card {args.device}", "with transfers and compilation"
 
-    _outcome(args, arguments, run)
+    _outcome(args, arguments, run, lambda: None)
 
 
-def _outcome(args: argparse.Namespace, arguments: dict[str, Any], run: Callable[[], tuple[str, str]]) -> None:
-    """Run, say what tensors have become, and check and save them; `run` returns where and how that was."""
+def _outcome(
+    args: argparse.Namespace,
+    arguments: dict[str, Any],
+    run: Callable[[], tuple[str, str]],
+    show: Callable[[], None],
+) -> None:
+    """Run, say what tensors have become, and check and save them; `run` returns where and how that was.
+
+    `show` says what else is asked for.
+    """
     arrays = _arrays(arguments)
     expected, saved = _expected(args, arrays), _known(args, arrays, "save")
     bytes_before = {name: array.tobytes() for name, array in arrays.items()}
@@ -181,10 +208,23 @@ def _outcome(args: argparse.Namespace, arguments: dict[str, Any], run: Callable[
     if not changed:
         print("no tensor has changed")
     print(f"{where} in {seconds:.2f} s: {how}")
+    show()
     for name, path in saved.items():
         np.save(path, arrays[name])
     for name, wanted in expected.items():
         check_array(name, arrays[name], wanted, args.tolerance)
+
+
+def _show(args: argparse.Namespace, timed: Profile) -> None:
+    """Print or write what `--profile` and `--timeline` ask for."""
+    from tlx_xdsl.timing.show.text import to_text
+
+    if args.profile == COUNTS:
+        print(timed.text())
+    if args.timeline == TEXT:
+        print(to_text(timed.timeline, get_terminal_size().columns))
+    elif args.timeline is not None:
+        write_timelines(args.timeline, form_of(args.timeline), [timed.timeline])
 
 
 def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
@@ -258,18 +298,22 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, Any]], None]
 # Finding a TTL kernel in a Python file.
 
 
+_TTNN = re.compile(r"^\s*(import|from)\s+ttnn\b", re.MULTILINE)
+
+
 def load_ttl_kernel(spec: str) -> Kernel:
     """The TTL kernel that `FILE.py:KERNEL` names; the name may be left out where a file has one kernel only.
 
-    A file may `import ttl` and `ttnn`, as kernels for tt-lang do: they are ours while it is read, if they are not
-    installed.
+    A file may `import ttl`, `ttnn` and `torch`, as kernels for tt-lang do, open a device and run its kernel: where ttnn
+    is not installed, `runtime.stand_in` says what that does while the file is read.
 
     Raises CompilationError when the file can't be run or holds no such kernel.
     """
     path, _, name = spec.partition(":")
     if not path.endswith(".py") or (name and not name.isidentifier()):
         raise CompilationError(f"expected FILE.py:KERNEL, found '{spec}'")
-    with ttl_importable():
+    text = Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""
+    with ttl_importable(with_torch=_TTNN.search(text) is not None):
         module = run_file(path)
     kernels = {each: value for each, value in vars(module).items() if isinstance(value, Kernel)}
     if not name and len(kernels) == 1:

@@ -33,8 +33,8 @@ from tlx_xdsl.transforms.rewriting import Pass, ops_of
 from ..analysis.dst_capacity import dst_capacity
 from ..analysis.dst_liveness import Overflow
 from ..dialects import ttl
+from .compute.parts import split_outputs
 from .compute.registers import FPUChoice, apply_plan, best_plan, overflow_error
-from .compute.split_outputs import split_outputs
 from .compute.tiling import loops_of, parallel
 
 

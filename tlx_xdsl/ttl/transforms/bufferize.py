@@ -76,7 +76,8 @@ def _bufferize(kernel: ttl.KernelOp, thread: ttl.ComputeThreadOp) -> bool:
     _erase_unused(thread)
     compiler = CompilerBuffers(kernel, thread)
     for reduction in ops_of(thread, ttl.ReduceOp):
-        compiler.ones(reduction)
+        if reduction.scaler is None:
+            compiler.ones(reduction)
     stores = {group[-1]: group for group in store_groups(thread)}
     buffers: dict[SSAValue, SSAValue] = {}
     for op in [*thread.walk()]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects import affine, arith
 from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp, f32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
@@ -32,7 +32,6 @@ from tlx_xdsl.transforms.rewriting import constant
 
 from ..analysis.core_values import CoreValues, cores_of, side_runs
 from ..dialects.ttl import (
-    AbsOp,
     AcquireOp,
     AddOp,
     BcastOp,
@@ -51,12 +50,11 @@ from ..dialects.ttl import (
     MaxOp,
     MinOp,
     MulOp,
-    NegOp,
     PipeYieldOp,
     ReleaseOp,
-    ReluOp,
     SubOp,
     TransposeOp,
+    UnaryOp,
     tile_of,
 )
 
@@ -158,7 +156,7 @@ def _kernel_of(op: Operation) -> KernelOp | None:
 
 
 def _is_on_grid(pipe: CreatePipeOp, kernel: KernelOp) -> bool:
-    return all(x < kernel.grid.x and y < kernel.grid.y for x, y in (pipe.src, *pipe.destinations))
+    return all(x < kernel.grid.x and y < kernel.grid.y for x, y in (pipe.sources[1], pipe.receivers[1]))
 
 
 def _branches(op: Operation) -> list[IfSrcOp | IfDstOp]:
@@ -229,10 +227,17 @@ class Involution(RewritePattern):
     """neg(neg(x)) -> x; transpose(transpose(x)) -> x."""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: NegOp | TransposeOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: UnaryOp | TransposeOp, rewriter: PatternRewriter) -> None:
         """Drop a pair that undoes itself."""
-        if isinstance(inner := op.input.owner, type(op)) and (isinstance(op, NegOp) or _is_rounded(inner.input)):
+        if not isinstance(inner := op.input.owner, type(op)):
+            return
+        if _is_rounded(inner.input) if isinstance(op, TransposeOp) else _is(op, "neg"):
             rewriter.replace(op, [], [inner.input])
+
+
+def _is(op: Operation | Block, function: str) -> bool:
+    """Return whether an operation is a function of `ttl.elementwise`."""
+    return isinstance(op, UnaryOp) and op.FUNCTION.name == function
 
 
 def _is_rounded(value: SSAValue) -> bool:
@@ -241,16 +246,16 @@ def _is_rounded(value: SSAValue) -> bool:
 
 
 class Idempotent(RewritePattern):
-    """abs(abs(x)) -> abs(x); relu(relu(x)) -> relu(x); abs(neg(x)) -> abs(x)."""
+    """abs(abs(x)) -> abs(x); floor(floor(x)) -> floor(x) and the like; abs(neg(x)) -> abs(x)."""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: AbsOp | ReluOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: UnaryOp, rewriter: PatternRewriter) -> None:
         """Drop what the operation does to its operand once more."""
         inner = op.input.owner
-        if isinstance(inner, type(op)):
+        if op.FUNCTION.is_idempotent and isinstance(inner, type(op)):
             rewriter.replace(op, [], [inner.result])
-        elif isinstance(op, AbsOp) and isinstance(inner, NegOp):
-            rewriter.replace(op, AbsOp(inner.input))
+        elif _is(op, "abs") and isinstance(inner, UnaryOp) and _is(inner, "neg"):
+            rewriter.replace(op, type(op)(inner.input))
 
 
 class SpreadTwice(RewritePattern):

@@ -42,7 +42,15 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
-from ..cpp.profiles import BUFFER_OBJECTS, DATAFLOW, MAIN_PROFILE, OBJECTS, CppProfile, cpp_profile
+from ..cpp.profiles import (
+    BUFFER_OBJECTS,
+    DATAFLOW,
+    MAIN_PROFILE,
+    OBJECTS,
+    PRINTING,
+    CppProfile,
+    cpp_profile,
+)
 from ..dialects import ttkernel
 from ..dialects.emitc.structure import FileOp, FuncOp, IncludeOp, ReturnOp, VerbatimOp
 from ..dialects.ttkernel.base import THREAD
@@ -129,7 +137,11 @@ def _comments(to: Conversion) -> Iterator[Operation]:
 def _includes(to: Conversion) -> Iterator[Operation]:
     yield IncludeOp("cstdint", standard=True)
     if not to.is_compute:
-        for header in sorted([DATAFLOW, *(OBJECTS if to.profile.has_objects else ())]):
+        headers = {DATAFLOW, *(OBJECTS if to.profile.has_objects else ())}
+        headers |= {PRINTING[each] for each in to.callees if each in PRINTING}
+        if f"*{to.profile.local_memory}" in to.callees:
+            headers.add(to.profile.local_memory_header)
+        for header in sorted(headers):
             yield IncludeOp(header)
         return
     if "reduce_init" in to.callees and not to.profile.has_startup:

@@ -36,32 +36,55 @@ The receiver takes `valid` back before it says that it is ready, so that it can'
 copy that is `synchronized` moves nothing itself; `ttl-lower-data-movement` erases it. It says from where on the block
 may change: barriers for what the receiver itself has begun in it stand before it, and so before the source may write.
 
-A multicast of `valid` copies the source's own word. Where the source is a receiver, too, its receiving thread may reset
-that word meanwhile: then each receiver's word is incremented instead. A single receiver gets a unicast.
+A core has 16 semaphores, so pipes share them. `ready` is counted at the source: pipes whose sources are other cores
+have the same one. `valid` is waited for by the thread that receives, one block at a time, and nobody sets it that was
+not asked for one: all pipes that a thread receives have the same one.
+
+A multicast of `valid` copies the source's own word. Where another thread of the source receives blocks with that word,
+which it may reset meanwhile, each receiver's word is incremented instead.
+
+Where the block of the receivers is not in the place of the sender's (another circular buffer with room for several, or
+another number of blocks before), they tell its address with `ready`:
+```mlir
+ttl.if_src %p {
+  %at = ttl.semaphore_wait_published %ready, %c3
+  %xf = ttl.copy %view, %p[%at] : ...
+ttl.if_dst %p {
+  %address = ttl.block_address %view : ...
+  ttl.semaphore_publish %ready, %address [%x0, %y0]
+```
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, ModuleOp, UnitAttr, i32
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.dialects import affine
+from xdsl.dialects.builtin import AffineMapAttr, IndexType, ModuleOp, UnitAttr, i32
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of, replace
 
-from ..analysis.protocol import name_of, place_of
+from ..analysis.protocol import place_of
 from ..dialects.ttcore import SEMAPHORES
 from ..dialects.ttl import (
+    BlockAddressOp,
     CopyOp,
+    CoreOp,
     CreatePipeOp,
     CreateSemaphoreOp,
     KernelOp,
+    Place,
     SemaphoreIncOp,
+    SemaphorePublishOp,
     SemaphoreSetOp,
     SemaphoreWaitEqOp,
+    SemaphoreWaitPublishedOp,
     WaitOp,
+    rectangle,
 )
-from .pipe_ends import PipeEnds, check_ends, ends_of
+from .pipe_ends import PipeEnds, Slots, check_ends, ends_of, name_of_pipe, thread_around
 
 
 class InferPipeSemaphoresPass(Pass):
@@ -72,49 +95,94 @@ class InferPipeSemaphoresPass(Pass):
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place.
 
-        Raises CompilationError for a pipe whose ends do not fit, and for too many pipes.
+        Raises CompilationError for a pipe whose ends do not fit, and for too many pipes at a core.
         """
         for kernel in ops_of(op, KernelOp):
             pipes = [ends for pipe in ops_of(kernel, CreatePipeOp) if (ends := ends_of(kernel, pipe)) is not None]
+            slots = Slots(kernel)
+            published = {ends.pipe for ends in pipes if check_ends(kernel, ends, slots)}
+            words = _Words(kernel, pipes)
             for ends in pipes:
-                check_ends(kernel, ends)
-            _check_number(kernel, [ends.pipe for ends in pipes])
-            for ends in pipes:
-                _synchronise(ends)
+                _synchronise(ends, words, published=ends.pipe in published)
 
 
-def _check_number(kernel: KernelOp, pipes: list[CreatePipeOp]) -> None:
-    own = len(ops_of(kernel, CreateSemaphoreOp))
-    if own + 2 * len(pipes) > SEMAPHORES:
-        raise error_at(
-            pipes[(SEMAPHORES - own) // 2],
-            f"{len(pipes)} pipes need {2 * len(pipes)} semaphores, a core has {SEMAPHORES}"
-            f"{f', of which the kernel uses {own} itself' if own else ''}: use fewer pipes, or send several blocks "
-            "through one",
-            [f"{name_of(pipe.result)} at {place_of(pipe)}" for pipe in pipes],
-        )
+class _Words:
+    """The semaphores of the pipes of a kernel."""
+
+    def __init__(self, kernel: KernelOp, pipes: list[PipeEnds]) -> None:
+        self.ready: dict[CreatePipeOp, SSAValue] = {}
+        self.valid: dict[CreatePipeOp, SSAValue] = {}
+        self.copies_own: dict[CreatePipeOp, bool] = {}
+        """Whether the source's own word of `valid` can be what the receivers get."""
+        own = len(ops_of(kernel, CreateSemaphoreOp))
+        taken: list[set[Place]] = []
+        """The sources that have each word of `ready`."""
+        colors = [_color(ends.pipe, taken) for ends in pipes]
+        receiving = list(dict.fromkeys(thread_around(ends.receives[0]) for ends in pipes))
+        if own + len(taken) + len(receiving) > SEMAPHORES:
+            raise _too_many(pipes, own, len(receiving))
+        made: dict[object, SSAValue] = {}
+        takers = [thread_around(ends.receives[0]) for ends in pipes]
+        for ends, color, thread in zip(pipes, colors, takers, strict=True):
+            pipe = ends.pipe
+            for key, name, is_shared in (
+                (color, "ready", colors.count(color) > 1),
+                (thread, "valid", takers.count(thread) > 1),
+            ):
+                if key not in made:
+                    made[key] = _semaphore(pipe, name, is_shared=is_shared)
+            self.ready[pipe], self.valid[pipe] = made[color], made[thread]
+            theirs = [each.pipe for each, taker in zip(pipes, takers, strict=True) if taker is thread]
+            receivers = {place for each in theirs for place in rectangle(*each.receivers)}
+            is_same = thread_around(ends.sends[0]) is thread
+            self.copies_own[pipe] = is_same or not receivers.intersection(rectangle(*pipe.sources))
 
 
-def _synchronise(ends: PipeEnds) -> None:
-    ready, valid = _semaphores(ends.pipe)
-    for copy in ends.sends:
-        _send(ends.pipe, copy, ready, valid)
-    for copy in ends.receives:
-        _receive(ends.pipe, copy, ready, valid)
+def _color(pipe: CreatePipeOp, taken: list[set[Place]]) -> int:
+    """The first word of `ready` that no source of the pipe has for another one."""
+    sources = set(rectangle(*pipe.sources))
+    for color, places in enumerate(taken):
+        if not places & sources:
+            places |= sources
+            return color
+    taken.append(sources)
+    return len(taken) - 1
 
 
-def _semaphores(pipe: CreatePipeOp) -> tuple[SSAValue, SSAValue]:
-    """The semaphores `ready` and `valid` of a pipe."""
-    made: list[OpResult] = []
+def _too_many(pipes: list[PipeEnds], own: int, receiving: int):
+    """The error for a core that is the source of too many pipes."""
+    most: dict[Place, list[CreatePipeOp]] = {}
+    for ends in pipes:
+        for place in rectangle(*ends.pipe.sources):
+            most.setdefault(place, []).append(ends.pipe)
+    place, found = max(most.items(), key=lambda item: len(item[1]))
+    left = SEMAPHORES - own - receiving
+    return error_at(
+        found[min(max(left, 0), len(found) - 1)],
+        f"core {place} is the source of {len(found)} pipes, which need a semaphore each; a core has {SEMAPHORES}, of "
+        f"which the receivers need {receiving}{f' and the kernel uses {own} itself' if own else ''}: use fewer pipes "
+        "from one core, or send in two steps, along a row and then along the columns",
+        [f"{name_of_pipe(pipe)} at {place_of(pipe)}" for pipe in found[:SEMAPHORES]],
+    )
+
+
+def _semaphore(pipe: CreatePipeOp, name: str, *, is_shared: bool) -> SSAValue:
+    """A semaphore, made after the pipe and what was made there before."""
+    op = CreateSemaphoreOp()
+    op.location = pipe.location
+    op.result.name_hint = f"{'pipes' if is_shared else pipe.result.name_hint or 'pipe'}_{name}"
     after: Operation = pipe
-    for name in ("ready", "valid"):
-        op = CreateSemaphoreOp()
-        op.location = pipe.location
-        op.result.name_hint = f"{pipe.result.name_hint or 'pipe'}_{name}"
-        Rewriter.insert_op(op, InsertPoint.after(after))
-        made.append(op.result)
-        after = op
-    return made[0], made[1]
+    while isinstance(after.next_op, CreateSemaphoreOp) and after.next_op.location == pipe.location:
+        after = after.next_op
+    Rewriter.insert_op(op, InsertPoint.after(after))
+    return op.result
+
+
+def _synchronise(ends: PipeEnds, words: _Words, *, published: bool) -> None:
+    for copy in ends.sends:
+        _send(ends.pipe, copy, words, published=published)
+    for copy in ends.receives:
+        _receive(ends.pipe, copy, words, published=published)
 
 
 class _Around:
@@ -128,9 +196,24 @@ class _Around:
         """A constant that semaphores take."""
         return insert_before(self.copy, constant(number, i32)).result
 
-    def places(self, *coordinates: int) -> tuple[SSAValue, ...]:
-        """Constants for coordinates."""
-        return tuple(insert_before(self.copy, constant(each, IndexType())).result for each in coordinates)
+    def place(self, pipe: CreatePipeOp, place: Place, own: Place) -> tuple[SSAValue, SSAValue]:
+        """The coordinates of a core of the first way, or of the one that this core is on, where `own` is on the first.
+
+        Ways of a pipe that gathers differ in their sources only.
+        """
+        core: CoreOp | None = None
+        found: list[SSAValue] = []
+        for axis in (0, 1):
+            if pipe.count[axis] == 1 or pipe.gathers is not None:
+                found.append(insert_before(self.copy, constant(place[axis], IndexType())).result)
+                continue
+            core = core or insert_before(self.copy, CoreOp(2))
+            moved = AffineMap(1, 0, (AffineExpr.dimension(0) + (place[axis] - own[axis]),))
+            coordinate = core.results[axis]
+            if place[axis] != own[axis]:
+                coordinate = insert_before(self.copy, affine.ApplyOp([coordinate], AffineMapAttr(moved))).result
+            found.append(coordinate)
+        return found[0], found[1]
 
     def before(self, op: Operation) -> None:
         """Insert before the copy, after what was inserted there."""
@@ -143,31 +226,45 @@ class _Around:
         self.last = op
 
 
-def _send(pipe: CreatePipeOp, copy: CopyOp, ready: SSAValue, valid: SSAValue) -> None:
+def _send(pipe: CreatePipeOp, copy: CopyOp, words: _Words, *, published: bool) -> None:
     _drop_waits(copy)
     around = _Around(copy)
-    destinations = pipe.destinations
-    everyone, zero, one = around.number(len(destinations)), around.number(0), around.number(1)
-    around.before(SemaphoreWaitEqOp(ready, everyone))
-    around.before(SemaphoreSetOp(ready, zero))
+    ready, valid = words.ready[pipe], words.valid[pipe]
+    everyone, zero, one = (around.number(each) for each in (len(pipe.destinations), 0, 1))
+    if published:
+        wait = SemaphoreWaitPublishedOp(ready, everyone)
+        around.before(wait)
+        copy = replace(copy, CopyOp(copy.source, copy.destination, (), (wait.result,)))
+        around.copy = around.last = copy
+    else:
+        around.before(SemaphoreWaitEqOp(ready, everyone))
+        around.before(SemaphoreSetOp(ready, zero))
     around.after(WaitOp(copy.handle))
-    if pipe.has_loopback:
-        for place in destinations:
-            around.after(SemaphoreIncOp(valid, one, around.places(*place)))
+    if not words.copies_own[pipe]:
+        for place in pipe.destinations:
+            around.after(SemaphoreIncOp(valid, one, around.place(pipe, place, pipe.src)))
         return
     around.after(SemaphoreSetOp(valid, one))
     first, last = pipe.dst_range
-    corners = first if first == last else (*first, *last)
-    around.after(SemaphoreSetOp(valid, one, around.places(*corners)))
+    corners = [first] if first == last else [first, last]
+    places = [each for corner in corners for each in around.place(pipe, corner, pipe.src)]
+    around.after(SemaphoreSetOp(valid, one, tuple(places)))
 
 
-def _receive(pipe: CreatePipeOp, copy: CopyOp, ready: SSAValue, valid: SSAValue) -> None:
+def _receive(pipe: CreatePipeOp, copy: CopyOp, words: _Words, *, published: bool) -> None:
     _drop_waits(copy)
     around = _Around(copy)
-    zero, one, source = around.number(0), around.number(1), around.places(*pipe.src)
+    ready, valid = words.ready[pipe], words.valid[pipe]
+    zero, one = around.number(0), around.number(1)
+    source = copy.indices or around.place(pipe, pipe.src, pipe.dst_range[0])
     around.before(SemaphoreSetOp(valid, zero))
     copy.synchronized = UnitAttr()
-    around.after(SemaphoreIncOp(ready, one, source))
+    if published:
+        address = BlockAddressOp(copy.view)
+        around.after(address)
+        around.after(SemaphorePublishOp(ready, address.result, (source[0], source[1])))
+    else:
+        around.after(SemaphoreIncOp(ready, one, (source[0], source[1])))
     around.after(SemaphoreWaitEqOp(valid, one))
 
 

@@ -37,7 +37,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
-from ..analysis.protocol import check_protocol
+from ..analysis.protocol import check_protocol, check_roles
 from ..dialects.ttl import KernelOp
 from .block_releases import complete_releases
 from .transfer_waits import insert_waits
@@ -54,6 +54,7 @@ class InsertSynchronizationPass(Pass):
         Raises CompilationError for threads that do not fit each other.
         """
         for kernel in ops_of(op, KernelOp):
+            check_roles(kernel)
             complete_releases(kernel)
             insert_waits(kernel)
             check_protocol(kernel)

@@ -32,13 +32,13 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
+from tlx_xdsl.transforms.rewriting import Pass, forward, insert_before, ops_of, replace
 
 from ..dialects.ttkernel.base import NOC, ThreadAttr, ThreadKind
 from ..dialects.ttl.base import THREAD
 from ..dialects.ttl.buffers import CopyOp, DMABarrierOp, WaitOp
 from ..dialects.ttl.kernel import KernelDriverOp
-from ..dialects.ttl.pipes import CreatePipeOp, IfDstOp, IfSrcOp, PipeYieldOp
+from ..dialects.ttl.pipes import BlockAddressOp, CreatePipeOp, IfDstOp, IfSrcOp, PipeYieldOp
 from ..dialects.ttl.types import Direction, PipeType
 from .coordinates import is_at, lower_coordinates
 from .tensor_copies import lower_send, lower_tensor_copy, pipe_of
@@ -61,6 +61,7 @@ class LowerDataMovementPass(Pass):
         receivers = _receivers(threads)
         for thread in threads:
             _lower_copies(thread, receivers)
+            _lower_addresses(thread)
             _lower_branches(thread)
             lower_coordinates(thread)
 
@@ -111,10 +112,16 @@ def _lower_copies(thread: ThreadFunction, receivers: dict[CreatePipeOp, SSAValue
         Rewriter.erase_op(op)
 
 
+def _lower_addresses(thread: ThreadFunction) -> None:
+    views = Views(thread)
+    for op in ops_of(thread.function, BlockAddressOp):
+        forward(op, views.address(op.view, op))
+
+
 def _lower_branches(thread: ThreadFunction) -> None:
     for op in ops_of(thread.function, IfSrcOp, IfDstOp):
         pipe = pipe_of(thread, op.pipe, op)
-        first, last = (pipe.src, pipe.src) if isinstance(op, IfSrcOp) else pipe.dst_range
+        first, last = pipe.sources if isinstance(op, IfSrcOp) else pipe.receivers
         condition = is_at(thread, op, first, last)
         block = op.body.block
         if isinstance(end := block.last_op, PipeYieldOp):

@@ -27,7 +27,17 @@ here.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, TensorType, UnrealizedConversionCastOp
+from xdsl.dialects.builtin import (
+    FunctionType,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    UnrealizedConversionCastOp,
+)
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
@@ -35,12 +45,13 @@ from xdsl.traits import is_side_effect_free
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, forward, insert_before, ops_of
 
-from ..dialects.ttkernel import buffers
+from ..dialects.ttkernel import buffers, printing
 from ..dialects.ttkernel.base import THREAD as TTKERNEL_THREAD, CBType
 from ..dialects.ttkernel.noc import NocAsyncReadBarrierOp, NocAsyncWriteBarrierOp
 from ..dialects.ttl.base import THREAD, Threads, TTLOp
 from ..dialects.ttl.buffers import AcquireOp, BindCBOp, CBOp, DMABarrierOp, WaitOp
 from ..dialects.ttl.pipes import SemaphoreOp
+from ..dialects.ttl.printing import PrintOp
 from ..dialects.ttl.types import CBType as TTLCBType, Direction
 from .semaphores import lower_semaphore
 from .thread_function import ThreadFunction, cb_type, common_arguments, integer, thread_functions
@@ -73,6 +84,8 @@ class LowerSynchronizationPass(Pass):
             for each in ops_of(thread.function, SemaphoreOp):
                 lower_semaphore(thread, each)
                 Rewriter.erase_op(each)
+            for each in ops_of(thread.function, PrintOp):
+                _lower_print(thread, each)
             _erase_unused(thread)
             for each in ops_of(thread.function, CBOp):
                 _lower_step(thread, each)
@@ -89,6 +102,35 @@ def _lower_step(thread: ThreadFunction, op: CBOp) -> None:
     class_ = _STEPS[op.PRODUCES, op.ACQUIRES]
     emit.add_op(class_(operands=[_compile_time_argument(thread, op.cb, op), emit.i32(op.num_pages)]))
     Rewriter.erase_op(op)
+
+
+def _lower_print(thread: ThreadFunction, op: PrintOp) -> None:
+    """Replace a text: one for what is before a circular buffer or a block, and one for that."""
+    emit = thread.emitter(op)
+    last = op.values[-1] if op.values else None
+    integers, text = [*op.values], op.format.data
+    if last is not None and not _is_integer(last):
+        integers, text = integers[:-1], ""
+    if last is not None and not text:
+        text = op.format.data.rsplit("{}", 1)[0].rstrip()
+    how = {} if op.thread is None else {"thread": op.thread}
+    if text or not op.values:
+        emit.add_op(printing.DPrintOp(operands=[integers], properties={"format": StringAttr(text), **how}))
+    if last is not None and isinstance(last.type, TTLCBType):
+        emit.add_op(printing.DPrintBufferOp(operands=[_compile_time_argument(thread, last, op)], properties=how))
+    elif last is not None and not _is_integer(last):
+        acquisition = Views(thread).acquisition(last, op)
+        if acquisition.view is not last:
+            raise error_at(op, "'print' shows the block of a step that acquires one, found one of several")
+        written = {"written": UnitAttr()} if acquisition.PRODUCES else {}
+        properties = {"tiles": integer(acquisition.cb_type.block_pages), **written, **how}
+        buffer = _compile_time_argument(thread, acquisition.cb, op)
+        emit.add_op(printing.DPrintTilesOp(operands=[buffer], properties=properties))
+    Rewriter.erase_op(op)
+
+
+def _is_integer(value: SSAValue) -> bool:
+    return isinstance(value.type, IndexType | IntegerType)
 
 
 def _lower_barriers(thread: ThreadFunction) -> None:

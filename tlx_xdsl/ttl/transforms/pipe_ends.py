@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import NamedTuple
 
 from xdsl.ir import Operation
@@ -13,6 +12,7 @@ from tlx_xdsl.transforms.rewriting import constant_integer
 from ..analysis.core_values import Core, ThreadWalk, Undecidable, cores_of
 from ..analysis.protocol import name_of, place_of
 from ..dialects.ttl import (
+    ADDRESS_UNIT,
     AcquireOp,
     BlockOp,
     CBType,
@@ -22,6 +22,8 @@ from ..dialects.ttl import (
     IfDstOp,
     IfSrcOp,
     KernelOp,
+    PipeType,
+    Place,
     acquisition_of,
     thread_of,
 )
@@ -52,19 +54,19 @@ def ends_of(kernel: KernelOp, pipe: CreatePipeOp) -> PipeEnds | None:
             raise error_at(op, f"only the {runner} of a pipe may do this: put the copy into ttl.{word} of the pipe")
     if not sends or not receives:
         missing = "nothing receives what is sent" if sends else "nothing is sent, but a block is received"
-        raise error_at(copies[0], f"{missing} through {_name(pipe)}: the other side waits for ever")
+        raise error_at(copies[0], f"{missing} through {name_of_pipe(pipe)}: the other side waits for ever")
     return PipeEnds(pipe, sends, receives)
 
 
-def check_ends(kernel: KernelOp, ends: PipeEnds) -> None:
+def check_ends(kernel: KernelOp, ends: PipeEnds, slots: Slots) -> bool:
     """Check that the ends of a pipe are cores of the grid, and that what is sent fits what is received.
 
-    Raises CompilationError.
+    Return whether the receivers must tell the source where their block is. Raises CompilationError.
     """
     _check_cores(kernel, ends.pipe)
     _check_threads(ends)
     _check_buffers(ends)
-    _check_slots(kernel, ends)
+    return not _is_in_place(ends, slots)
 
 
 def _is_inside(op: Operation, side: type[IfSrcOp] | type[IfDstOp], pipe: CreatePipeOp) -> bool:
@@ -76,17 +78,18 @@ def _is_inside(op: Operation, side: type[IfSrcOp] | type[IfDstOp], pipe: CreateP
     return False
 
 
-def _name(pipe: CreatePipeOp) -> str:
+def name_of_pipe(pipe: CreatePipeOp) -> str:
+    """Return how messages call a pipe."""
     return "the pipe" if pipe.result.name_hint is None else f"the pipe '{pipe.result.name_hint}'"
 
 
 def _check_cores(kernel: KernelOp, pipe: CreatePipeOp) -> None:
     grid = kernel.grid
-    for role, (x, y) in (("source", pipe.src), ("last receiver", pipe.dst_range[1])):
+    for role, (x, y) in (("source", pipe.sources[1]), ("last receiver", pipe.receivers[1])):
         if x >= grid.x or y >= grid.y:
             raise error_at(
                 pipe,
-                f"the {role} of {_name(pipe)} is core ({x}, {y}), the grid has {grid.x}x{grid.y} cores",
+                f"the {role} of {name_of_pipe(pipe)} is core ({x}, {y}), the grid has {grid.x}x{grid.y} cores",
             )
 
 
@@ -94,23 +97,25 @@ def _check_threads(ends: PipeEnds) -> None:
     """Check that one thread sends and one receives, and that they can run at the same time where they must."""
     for copies, verb in ((ends.sends, "sends"), (ends.receives, "receives")):
         for op in copies[1:]:
-            if _thread(op) is not _thread(copies[0]):
+            if thread_around(op) is not thread_around(copies[0]):
                 raise error_at(
                     op,
-                    f"a second thread {verb} through {_name(ends.pipe)}: use one pipe for each",
+                    f"a second thread {verb} through {name_of_pipe(ends.pipe)}: use one pipe for each",
                     [f"the first one {verb} at {place_of(copies[0])}"],
                 )
     send, receive = ends.sends[0], ends.receives[0]
-    if ends.pipe.has_loopback and _thread(send) is _thread(receive):
+    if ends.pipe.has_loopback and thread_around(send) is thread_around(receive):
         raise error_at(
             receive,
-            f"deadlock: the source of {_name(ends.pipe)} is one of its receivers, and one thread does both, which must "
-            "wait for each other: receive in the other datamovement thread, or leave the source out of dst_range",
+            f"deadlock: the source of {name_of_pipe(ends.pipe)} is one of its receivers, and one thread does both, "
+            "which must wait for each other: receive in the other datamovement thread, or leave the source out of "
+            "dst_range",
             [f"it sends at {place_of(send)}"],
         )
 
 
-def _thread(op: Operation) -> Operation | None:
+def thread_around(op: Operation) -> Operation | None:
+    """The thread that an operation is in."""
     found = thread_of(op)
     return None if found is None else found[0]
 
@@ -123,7 +128,7 @@ def _check_buffers(ends: PipeEnds) -> None:
         if op.view.type != send.view.type:
             raise error_at(
                 op,
-                f"the blocks at the ends of {_name(ends.pipe)} must have one type, found {op.view.type} and "
+                f"the blocks at the ends of {name_of_pipe(ends.pipe)} must have one type, found {op.view.type} and "
                 f"{send.view.type}",
                 [f"the other one is sent at {place_of(send)}"],
             )
@@ -135,56 +140,92 @@ def _check_buffers(ends: PipeEnds) -> None:
         if taken.cb is not first.cb:
             raise error_at(
                 op,
-                f"{_name(ends.pipe)} is received in two circular buffers, {name_of(first.cb)} and {name_of(taken.cb)}: "
-                "use a pipe for each",
+                f"{name_of_pipe(ends.pipe)} is received in two circular buffers, {name_of(first.cb)} and "
+                f"{name_of(taken.cb)}: use a pipe for each",
             )
-        if taken.cb is not own.cb and type_.buffer_factor > 1:
+        size = type_.block_pages * type_.page_bytes
+        if size % ADDRESS_UNIT and taken.cb is not own.cb:
             raise error_at(
                 op,
-                f"a block of {name_of(own.cb)} is received in {name_of(taken.cb)}, which has room for "
-                f"{type_.buffer_factor}, so that the source does not know where it goes: receive it in "
-                f"{name_of(own.cb)}, or use buffer_factor=1",
+                f"blocks of {size} bytes are received in {name_of(taken.cb)}: where that is not {name_of(own.cb)}, a "
+                f"block has a multiple of {ADDRESS_UNIT} bytes",
                 [f"it is sent at {place_of(send)}"],
             )
 
 
-def _check_slots(kernel: KernelOp, ends: PipeEnds) -> None:
-    """Check that each block that is sent is received, and in its place of the circular buffer where it is the same.
+def _is_in_place(ends: PipeEnds, slots: Slots) -> bool:
+    """Check that each block that is sent is received; return whether the source knows where.
 
-    What is not known before the kernel runs is accepted.
+    It does where that is its own place, or where the receivers' circular buffer has room for one. Receivers of one
+    block have it in one place. What is not known before the kernel runs is accepted.
     """
-    cores = {core.place: core for core in cores_of(kernel.grid)}
-    sent = _slots(ends.sends, cores[ends.pipe.src])
-    for place in ends.pipe.destinations:
-        taken = _slots(ends.receives, cores[place])
-        if sent is None or taken is None:
-            return
-        for number, pair in enumerate(zip_longest(sent, taken)):
-            source, receiver = pair
-            if source is None or receiver is None:
+    sender, receiver = (acquisition_of(each[0].view) for each in (ends.sends, ends.receives))
+    type_ = receiver.cb.type
+    assert isinstance(type_, CBType)
+    is_known = sender.cb is not receiver.cb and type_.buffer_factor == 1
+    is_same, name = sender.cb is receiver.cb, name_of_pipe(ends.pipe)
+    for way in ends.pipe.ways:
+        sent = slots.of(ends.sends, way.src)
+        first: list[int] | None = None
+        for place in way.destinations:
+            taken = slots.of(ends.receives, place, way.src)
+            if sent is None or taken is None:
+                is_same = False
+                continue
+            if len(sent) != len(taken):
                 raise error_at(
                     ends.receives[0],
-                    f"{len(sent)} blocks are sent through {_name(ends.pipe)}, core {place} receives {len(taken)}",
+                    f"{len(sent)} blocks are sent through {name}, core {place} receives {len(taken)}",
                     [f"they are sent at {place_of(ends.sends[0])}"],
                 )
-            same = acquisition_of(ends.sends[0].view).cb is acquisition_of(ends.receives[0].view).cb
-            if same and source != receiver:
-                raise error_at(
-                    ends.receives[0],
-                    f"block {number} of {_name(ends.pipe)} is in place {source} of the source's circular buffer, core "
-                    f"{place} expects it in place {receiver}: let all cores push the same blocks, or receive in a "
-                    "circular buffer of its own with buffer_factor=1",
-                    [f"it is sent at {place_of(ends.sends[0])}"],
-                )
+            is_same = is_same and sent == taken
+            first = first or taken
+            for number, (one, other) in enumerate(zip(first, taken, strict=True)):
+                if one != other:
+                    raise error_at(
+                        ends.receives[0],
+                        f"block {number} of {name} is received in place {one} of the circular buffer of core "
+                        f"{way.first}, and in place {other} of that of core {place}, but a multicast writes to one "
+                        "address: let all receivers push the same blocks, or use a pipe for each",
+                        [f"it is sent at {place_of(ends.sends[0])}"],
+                    )
+    return is_known or is_same
 
 
-def _slots(copies: list[CopyOp], core: Core) -> list[int] | None:
-    """The place in the circular buffer of each block that a core copies, one after the other; None if unknown."""
-    thread = _thread(copies[0])
-    assert thread is not None
+class Slots:
+    """The places in circular buffers of the blocks that each core sends and receives, one after the other."""
+
+    def __init__(self, kernel: KernelOp) -> None:
+        self._cores = {core.place: core for core in cores_of(kernel.grid)}
+        self._found: dict[tuple[Operation, Place], list[_Moved] | None] = {}
+
+    def of(self, copies: list[CopyOp], place: Place, source: Place | None = None) -> list[int] | None:
+        """Return those of some copies of a thread, by the source where they name it; None if unknown."""
+        thread = thread_around(copies[0])
+        assert thread is not None
+        if (thread, place) not in self._found:
+            self._found[thread, place] = _moves(thread, self._cores[place])
+        found = self._found[thread, place]
+        if found is None:
+            return None
+        mine = [each for each in found if each.copy in copies and each.source in (None, source)]
+        known = [each.slot for each in mine if each.slot is not None]
+        return known if len(known) == len(mine) else None
+
+
+class _Moved(NamedTuple):
+    """A copy through a pipe that a core makes: the place of its block, and the source if it is named."""
+
+    copy: CopyOp
+    slot: int | None
+    source: Place | None
+
+
+def _moves(thread: Operation, core: Core) -> list[_Moved] | None:
+    """The copies through pipes that a core makes in a thread; None if unknown."""
     acquired: dict[tuple[object, bool], int] = {}
     starts: dict[AcquireOp, int] = {}
-    found: list[int] = []
+    found: list[_Moved] = []
     walk = ThreadWalk(thread, core, also=(CopyOp,))
     try:
         for number, op in enumerate(walk.steps()):
@@ -194,14 +235,17 @@ def _slots(copies: list[CopyOp], core: Core) -> list[int] | None:
                 key = op.cb, op.PRODUCES
                 starts[op] = acquired.get(key, 0)
                 acquired[key] = starts[op] + op.num_blocks
-            elif isinstance(op, CopyOp) and op in copies:
+            elif isinstance(op, CopyOp) and isinstance(op.far.type, PipeType):
                 step, type_ = acquisition_of(op.view), acquisition_of(op.view).cb.type
                 assert isinstance(type_, CBType)
                 block = op.view.owner
                 inner = constant_integer(block.index) if isinstance(block, BlockOp) else 0
-                if inner is None:
+                slot = None if inner is None else (starts[step] + inner) % type_.buffer_factor
+                named = [walk.values.of(each) for each in op.indices]
+                if None in named:
                     return None
-                found.append((starts[step] + inner) % type_.buffer_factor)
+                x, y = named if named else (None, None)
+                found.append(_Moved(op, slot, None if x is None or y is None else (x, y)))
     except Undecidable:
         return None
     return found

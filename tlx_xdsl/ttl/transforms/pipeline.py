@@ -32,6 +32,7 @@ def ttl_pipeline(
     capacity: int | None = None,
     fpu: str = "auto",
     budget: int = L1_BYTES,
+    block_calls: bool = True,
     profile: str | None = None,
     strict: bool = False,
     to: str | None = None,
@@ -40,19 +41,23 @@ def ttl_pipeline(
 
     `schedule` lets transfers be reordered and batched; `capacity` is the number of destination registers where it is
     not the hardware's; `fpu` says when the matrix unit does element-wise arithmetic (`auto`, `always`, `never`);
-    `budget` is the memory of a core for circular buffers, in bytes; `profile` is the TT-Metalium release that the C++
-    is for; `strict` refuses what the compiler would repair. `to` is the name of a stage to stop at (`STAGES`).
+    `budget` is the memory of a core for circular buffers, in bytes; `block_calls` lets calls be for several tiles at
+    once; `profile` is the TT-Metalium release that the C++ is for; `strict` refuses what the compiler would repair.
+    `to` is the name of a stage to stop at (`STAGES`).
     """
+    registers = {"fpu": fpu} | ({} if capacity is None else {"capacity": capacity})
     passes = (
         # --- canonical form, and refuse: what no layout has ---
         # Constants and simple patterns, so that bounds and places are affine where they can be.
         _pass("ttl-canonicalize"),
+        # Rows and columns of like pipes become one each, so that a core's code does not grow with the grid.
+        _pass("ttl-merge-pipes"),
         # Copies whose tensor and circular buffer do not go together, while the user's operations are there to point at.
         _pass("ttl-verify-layouts"),
         # What the kernel leaves out and the passes below put right: said, while it is as the user wrote it.
         _pass("ttl-report-repairs", strict=strict, schedule=schedule),
         # --- analysis and inference, on tensors ---
-        # Pipes need two semaphores each; all later passes see these as any others.
+        # Pipes need semaphores; all later passes see these as any others.
         _pass("ttl-infer-pipe-semaphores"),
         *(schedule_passes() if schedule else ()),
         # Waits and barriers that are left out, and the checks of the protocol: after the passes that move transfers.
@@ -61,20 +66,24 @@ def ttl_pipeline(
         _pass("ttl-infer-dst-requirements"),
         # Tensors become memory, and chains that end in a store become one computation for each tile.
         _pass("ttl-bufferize"),
+        # Computations with too many values for the registers are cut into several; needs circular buffers.
+        _pass("ttl-spill-dst-registers", **registers),
         # --- resources ---
-        # Places in L1: bufferization may have made circular buffers of its own.
+        # Places in L1: bufferization and spilling may have made circular buffers of their own.
         _pass("ttl-allocate-circular-buffers", budget=budget),
         # Threads become functions; numbers of resources stay in the driver.
         _pass("ttl-expand-threads"),
         # Registers of one tile's computation, and for how many tiles at once there are enough.
-        _pass("ttl-assign-dst-registers", **({} if capacity is None else {"capacity": capacity}), fpu=fpu),
+        _pass("ttl-assign-dst-registers", **registers),
         # --- calls of TT-Metalium ---
         # Sub-blocks that fit the registers: loops over tiles, and the calls of unpack, math and pack.
-        _pass("ttl-lower-compute"),
+        _pass("ttl-lower-compute", block_calls=block_calls),
         # Copies become transfers of pages; needs the blocks' views, so before the protocol is lowered.
         _pass("ttl-lower-data-movement"),
         # The protocol, barriers and semaphores; functions lose their arguments. Nothing of ttl but the driver is left.
         _pass("ttl-lower-synchronization"),
+        # Loops are whole, and all that prepares the units is there.
+        _pass("ttkernel-hoist-inits"),
         # C++ has loops with bounds, not affine maps: last, for all passes before may make or read them.
         _pass("ttl-lower-affine"),
         # Statements of C++, one for each operation.

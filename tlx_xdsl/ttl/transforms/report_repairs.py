@@ -104,7 +104,7 @@ def _missing(module: ModuleOp) -> Iterator[_Repair]:
     for kernel in ops_of(module, KernelOp):
         added = complete_releases(kernel)
         yield from (_unreleased(acquire, release) for release, acquire in added.items())
-        # A barrier for another transfer may do for those whose handle nobody uses.
+        # A barrier for another transfer may do for those whose handle has no use.
         threads = [thread for thread in kernel.threads if not ops_of(thread, DMABarrierOp)]
         forgotten = [copy for each in threads for copy in ops_of(each, CopyOp) if not any(copy.results[0].uses)]
         needed = insert_waits(kernel)

@@ -12,12 +12,16 @@ from tlx_xdsl.text.diagnostics import error_at
 from ..dialects.ttkernel import noc
 from ..dialects.ttkernel.base import L1AddressPointerType, NocAddressType, SemaphoreType
 from ..dialects.ttl.pipes import (
+    ADDRESS_UNIT,
+    PUBLISHED,
     CreateSemaphoreOp,
     SemaphoreIncOp,
     SemaphoreOp,
+    SemaphorePublishOp,
     SemaphoreSetOp,
     SemaphoreWaitEqOp,
     SemaphoreWaitMinOp,
+    SemaphoreWaitPublishedOp,
 )
 from .coordinates import multicast_address, virtual_of
 from .thread_function import Number, ThreadFunction, integer, known
@@ -38,14 +42,36 @@ def lower_semaphore(thread: ThreadFunction, op: SemaphoreOp) -> None:
             # The own word is what is copied: the thread may change it later.
             emit.add_op(noc.NocAsyncWriteBarrierOp())
         case SemaphoreIncOp():
-            core = [known(each) for each in op.coordinates]
-            # The network on chip is the only one that adds, also to the own word.
-            address = _address(thread, op, (core[0], core[1])) if core else _own_address(thread, op)
-            emit.add_op(noc.NocSemaphoreIncOp(operands=[address, op.value]))
-            # Nothing that the thread does later shall come before it.
-            emit.add_op(noc.NocAsyncAtomicBarrierOp())
+            _increment(thread, op, op.value)
+        case SemaphorePublishOp():
+            units = emit.div(op.value, ADDRESS_UNIT, i32)
+            _increment(thread, op, emit.i32(emit.add(units, PUBLISHED, i32)))
+        case SemaphoreWaitPublishedOp():
+            _wait_published(thread, op)
         case _:
             raise error_at(op, f"'{op.name}' can't be lowered: expected to wait for, to set or to increase a semaphore")
+
+
+def _increment(thread: ThreadFunction, op: SemaphoreOp, value: SSAValue) -> None:
+    emit = thread.emitter(op)
+    core = [known(each) for each in op.coordinates]
+    # The network on chip is the only one that adds, also to the own word.
+    address = _address(thread, op, (core[0], core[1])) if core else _own_address(thread, op)
+    emit.add_op(noc.NocSemaphoreIncOp(operands=[address, value]))
+    # Nothing that the thread does later shall come before it.
+    emit.add_op(noc.NocAsyncAtomicBarrierOp())
+
+
+def _wait_published(thread: ThreadFunction, op: SemaphoreWaitPublishedOp) -> None:
+    """Wait for the count in the upper bits; the mean of the lower ones is the address."""
+    emit, word = thread.emitter(op), _own_word(thread, op)
+    count = known(op.value)
+    assert isinstance(count, int), "a pipe has a number of receivers"
+    emit.add_op(noc.NocSemaphoreWaitMinOp(operands=[word, emit.i32(count * PUBLISHED)]))
+    told = emit.result(noc.SemaphoreValueOp(operands=[word], result_types=[i32]))
+    emit.add_op(noc.NocSemaphoreSetOp(operands=[word, emit.i32(0)]))
+    units = emit.div(emit.sub(told, count * PUBLISHED, i32), count, i32)
+    op.result.replace_all_uses_with(emit.index(emit.mul(units, ADDRESS_UNIT, i32)))
 
 
 def _set_others(thread: ThreadFunction, op: SemaphoreSetOp) -> None:

@@ -160,16 +160,19 @@ def lower_send(thread: ThreadFunction, views: Views, op: CopyOp, receiver: SSAVa
     emit = thread.emitter(op)
     buffer = views.type(op.view, op)
     source = views.address(op.view, op)
-    destination = _receivers_address(thread, views, op, source, receiver)
+    told = [emit.i32(each) for each in op.indices]
+    destination = told[0] if told else _receivers_address(thread, views, op, source, receiver)
     size = emit.i32(buffer.block_pages * buffer.page_bytes)
     first, last = pipe.dst_range
+    # This runs on the senders only. Those of several ways, which are moved, have the receivers at the same distance.
+    own = pipe.src if pipe.gathers is None else None
     if first == last:
         # A multicast to one core may never end on the hardware.
-        place = virtual_of(thread, op, first, pipe.src)
+        place = virtual_of(thread, op, first, own)
         address = noc.GetNocAddrOp(operands=[*place, destination], result_types=[NocAddressType()])
         emit.add_op(noc.NocAsyncWriteOp(operands=[source, emit.result(address), size]))
         return
-    address = multicast_address(thread, op, first, last, destination, pipe.src)
+    address = multicast_address(thread, op, first, last, destination, own)
     class_ = noc.NocAsyncWriteMulticastLoopbackSrcOp if pipe.has_loopback else noc.NocAsyncWriteMulticastOp
     count = emit.i32(len(pipe.destinations))
     emit.add_op(class_(operands=[source, address, size, count]))

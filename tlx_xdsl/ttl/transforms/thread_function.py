@@ -144,8 +144,8 @@ class Emitter:
         left, right = known(left), known(right)
         if isinstance(left, int) and isinstance(right, int):
             return left - right
-        if right == 0:
-            return left
+        if right == 0 or left is right:
+            return left if right == 0 else 0
         return self.result(arith.SubiOp(self.value(left, type_), self.value(right, type_)))
 
     def mul(self, left: Number, right: Number, type_: Scalar = INDEX) -> Number:

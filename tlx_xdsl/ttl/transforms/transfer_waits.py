@@ -25,6 +25,7 @@ from ..dialects.ttl import (
     IfDstOp,
     IfSrcOp,
     KernelOp,
+    PrintOp,
     ReleaseOp,
     SemaphoreIncOp,
     SemaphoreOp,
@@ -78,6 +79,8 @@ class _Order:
                 # Another thread may take it as the signal that it can go on, and give that signal to other cores.
                 signals = copy in self.across or (self.has_signals and copy in self.signalled)
                 return signals or acquisition_of(copy.view).cb is op.cb
+            case PrintOp(values=values):
+                return copy.view in values
             case SemaphoreSetOp() | SemaphoreIncOp():
                 return copy in self.across or copy in self.signalled or copy.direction is Direction.WRITE
             case CopyOp():

@@ -1,11 +1,10 @@
 """The machine's compute engine against numpy."""
 
-import math
-
 import numpy as np
 import pytest
 
 from tests.unit.ttl.metalium.metalium_programs import Tensor, inputs, needs_compiler, output, program, results
+from tlx_xdsl.ttl.elementwise import FUNCTIONS
 from tlx_xdsl.ttl.metalium.program import MetaliumError
 
 pytestmark = needs_compiler
@@ -84,6 +83,7 @@ def test_binary_operations_of_the_vector_unit() -> None:
         "div_binary": np.divide,
         "binary_max": np.maximum,
         "binary_min": np.minimum,
+        "remainder_binary": np.remainder,
     }
     both = "copy_init(0); copy_tile(0, 0, 0); copy_init(1); copy_tile(1, 0, 1);"
     steps = [f"{both} {name}_tile_init(); {name}_tile(0, 1, 0);" for name in functions]
@@ -92,33 +92,32 @@ def test_binary_operations_of_the_vector_unit() -> None:
         np.testing.assert_array_equal(result[32 * number : 32 * number + 32], function(a, b), err_msg=name)
 
 
-FUNCTIONS = {
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "recip": lambda x: 1 / x,
-    "relu": lambda x: np.maximum(x, 0),
-    "gelu": lambda x: 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
-    "tanh": np.tanh,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "negative": np.negative,
-    "abs": np.abs,
-    "square": np.square,
-}
-
-
 def test_functions_of_the_vector_unit() -> None:
-    """All in one program, one after the other, on a tile each."""
+    """All of the table, which our headers have to declare, in one program, one after the other, on a tile each."""
     x = np.abs(normal(32, 32)) + np.float32(0.1)
     x[0, :16] *= -1
-    steps = [f"{COPY} {name}_tile_init(); {name}_tile(0);" for name in FUNCTIONS]
+    numbers = {each.name: tuple(1.5 + at for at, _ in enumerate(each.parameters)) for each in FUNCTIONS}
+    steps: list[str] = []
+    for each in FUNCTIONS:
+        operands = ", ".join(["0", *(f"{bits}u" for bits in each.arguments(numbers[each.name]))])
+        steps.append(f"{COPY} {each.preparation}(); {each.callee}({operands});")
     result = many(steps, [*inputs(x), output((32 * len(FUNCTIONS), 32))])
     with np.errstate(invalid="ignore"):
-        for number, (name, function) in enumerate(FUNCTIONS.items()):
-            expected = function(x.astype(np.float64)).astype(np.float32)
+        for number, each in enumerate(FUNCTIONS):
+            expected = np.asarray(each.compute(x.astype(np.float64), *numbers[each.name]), np.float32)
             found = result[32 * number : 32 * number + 32]
-            np.testing.assert_allclose(found, expected, rtol=2**-23, err_msg=name)
+            np.testing.assert_allclose(found, expected, rtol=2**-22, atol=1e-7, err_msg=each.name)
+
+
+def test_choice_of_elements() -> None:
+    a, b = normal(2, 32, 32)
+    load = " ".join(f"copy_init({cb}); copy_tile({cb}, 0, {dst});" for cb, dst in ((0, 0), (1, 1), (0, 2)))
+    step = (
+        f"{load} signbit_tile_init(); signbit_tile(0); where_tile_init(); where_tile<DataFormat::Float32>(0, 1, 2, 3);"
+    )
+    result = computed(f"{step} copy_dest_values_init(); copy_dest_values<DataFormat::Float32>(3, 0);",
+                      [*inputs(a, b), output((32, 32))])  # fmt: skip
+    np.testing.assert_array_equal(result, np.where(np.signbit(a), b, a))
 
 
 def test_matrix_unit() -> None:

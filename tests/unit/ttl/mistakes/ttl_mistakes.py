@@ -10,14 +10,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, SourceLocation
-from tlx_xdsl.interpreter.faults import Fault
+from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics
 from tlx_xdsl.ttl.runtime import Prepared
 from tlx_xdsl.ttl.tools.kernels import load_ttl_kernel
 
-How = Literal["before", "run", "warning", "remark"]
-"""When it is said: before a run, in the default run, by a warning after it, or by the compiler that puts it right."""
+How = Literal["before", "run", "check", "warning", "remark"]
+"""When it is said: before a run, in the default run, in another order, by a warning, or by a repair."""
+BUDGET = 20
+"""Orders that are looked through for what the default run does not show."""
 
 
 @dataclass(frozen=True)
@@ -87,29 +88,30 @@ class Finding:
 
 
 def findings_of(text: str, name: str, twin: Twin, folder: Path, machine: str = "ttkernel") -> list[Finding]:
-    """Compile and run a kernel, and give all that is said of it; a wrong result, and a place elsewhere, has line 0."""
+    """Compile and run a kernel, and give all that is said of it; a wrong result, or a place elsewhere, has line 0."""
     path = folder / f"{re.sub('[^a-z0-9]', '_', name.lower())}.py"
     path.write_text(text)
     before = twin.arrays()
     arrays = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in before.items()}
+    values = list(arrays.values())
     found: list[Finding] = []
     how: How = "before"
     with collected_diagnostics() as said:
         try:
-            prepared = Prepared(load_ttl_kernel(f"{path}:{twin.name}"), list(arrays.values()), machine)
+            prepared = Prepared(load_ttl_kernel(f"{path}:{twin.name}"), values, machine)
             how = "run"
-            report = prepared.run(list(arrays.values()))
+            report = prepared.run(values)
             assert report is not None
             found += [_finding("warning", each, path) for each in report.warnings]
-        except (CompilationError, InputError, InputTypeError) as error:
-            is_run = isinstance(error, Fault) or how == "run"
-            place = error.location if isinstance(error, CompilationError) else None
-            notes = error.notes if isinstance(error, CompilationError) else ()
-            found.append(Finding("run" if is_run else "before", str(error), _line(place, path), "\n".join(notes)))
-        else:
-            for key, values in twin.expected(**before).items():
-                if not np.allclose(arrays[key], values, rtol=1e-5, atol=1e-5):
+            for key, wanted in twin.expected(**before).items():
+                if not np.allclose(arrays[key], wanted, rtol=1e-5, atol=1e-5):
                     found.append(Finding("run", f"'{key}' is wrong", 0))
+            how = "check"
+            if not found and (explored := prepared.explore(values, BUDGET)) is not None and explored.fault is not None:
+                raise explored.fault
+        except CompilationError as error:
+            notes = "\n".join(error.notes)
+            found.append(Finding(how, error.message, _line(error.location, path), notes))
     return [*(_finding("remark" if each.severity == "remark" else "warning", each, path) for each in said), *found]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
-from .ttl_mistakes import Twin
+from tests.unit.ttl.mistakes.ttl_mistakes import Twin
+
+BF16 = ml_dtypes.bfloat16
 
 
 def _numbers(*shape: int, seed: int = 0) -> np.ndarray:
@@ -206,7 +209,37 @@ def two_steps(a, b, out):
     lambda a, b, out: {"out": a * b},
 )
 
-TWINS = (ADD, ROWS, PRODUCT, IN_PLACE, TWO_STEPS)
+HALVES = Twin(
+    "halves",
+    """\
+import ttl
+
+
+@ttl.kernel(grid=(1, 1))
+def halves(a, h, out, short):
+    cb = ttl.make_circular_buffer_like(a, shape=(1, 1))
+    short_cb = ttl.make_circular_buffer_like(h, shape=(1, 1))
+
+    @ttl.datamovement()
+    def read():
+        with cb.reserve() as x, short_cb.reserve() as y:
+            ttl.copy(a[0, 0], x).wait()
+            ttl.copy(h[0, 0], y).wait()
+
+    @ttl.datamovement()
+    def write():
+        with cb.wait() as x, short_cb.wait() as y:
+            ttl.copy(x, out[0, 0]).wait()
+            ttl.copy(y, short[0, 0]).wait()
+""",
+    lambda: {
+        "a": _numbers(32, 32), "h": _numbers(32, 32, seed=1).astype(BF16),
+        "out": np.zeros((32, 32), np.float32), "short": np.zeros((32, 32), BF16),
+    },
+    lambda a, h, out, short: {"out": a, "short": h},
+)  # fmt: skip
+
+TWINS = (ADD, ROWS, PRODUCT, IN_PLACE, TWO_STEPS, HALVES)
 
 # fmt: off
 # ruff: noqa: E501
@@ -231,8 +264,8 @@ add("nothing stored", "before", "'out_cb' is pushed, but nothing was stored to i
     "            o.store(p + q)\n", "", at="o.push()")
 add("result not stored", "before", "'out_cb' is pushed, but nothing was stored to it",
     "o.store(p + q)", "p + q", at="o.push()")
-add("a second producer", "before", "'a_cb' is pushed, but nothing was copied to it",
-    "            z = out_cb.wait()\n", "            a_cb.reserve().push()\n            z = out_cb.wait()\n")
+add("a second producer", "before", "a circular buffer has one producer, found a second thread",
+    "            z = out_cb.wait()\n", "            m = a_cb.reserve()\n            ttl.copy(a[0:1, 0:2], m).wait()\n            m.push()\n            z = out_cb.wait()\n")
 add("a second consumer", "before", "a circular buffer has one consumer, found a second thread",
     "            z.pop()\n", "            z.pop()\n            a_cb.wait().pop()\n", at="a_cb.wait().pop()")
 add("waited for twice", "before", "this wait would give the same block of 'a_cb' again",
@@ -246,9 +279,9 @@ add("written after it is pushed", "before", "this block is used after it was pus
     "            x.push()\n            y = b_cb.reserve()\n",
     "            x.push()\n            y = b_cb.reserve()\n            ttl.copy(a[i : i + 1, 0:2], x).wait()  # late\n",
     at="# late")
-add("nobody takes it", "before", "the blocks of 'b_cb' are never popped: no thread waits for them",
+add("no consumer", "before", "the blocks of 'b_cb' are never popped: no thread waits for them",
     "            q = b_cb.wait()\n", "", "o.store(p + q)", "o.store(p)", "            q.pop()\n", "", at="y = b_cb.reserve()")
-add("nobody fills it", "before", "consumer waits indefinitely: no thread pushes to 'b_cb'",
+add("no producer", "before", "consumer waits indefinitely: no thread pushes to 'b_cb'",
     "            y = b_cb.reserve()\n            ttl.copy(b[i : i + 1, 0:2], y).wait()\n            y.push()\n", "",
     at="q = b_cb.wait()")
 add("pushed, but not written", "before", "'b_cb' is pushed, but nothing was copied to it",
@@ -306,6 +339,9 @@ ROWS.mistake("too many rows at the end", "before", "rows 13 to 16 of the block a
 ROWS.mistake("rows left out", "warning", "12 pages of 'out' were not written",
              "for i in range(0, 16, 4):", "for i in range(0, 4, 4):",
              "for j in range(0, 16, 4):", "for j in range(0, 4, 4):", at="ttl.copy(block, out[")
+
+HALVES.mistake("another type", "before", "make its buffer like the tensor", "ttl.copy(h[0, 0], y)", "ttl.copy(a[0, 0], y)")
+HALVES.mistake("both types in one buffer", "before", "make its buffer like the tensor", "ttl.copy(x, out[0, 0])", "ttl.copy(x, short[0, 0])")
 
 # --- computations -----------------------------------------------------------------------------------------------------
 

@@ -140,7 +140,9 @@ def test_coordinates_that_ignore_the_gap_are_found() -> None:
     made = compiled(to_the_row, arrays, BLACKHOLE)
     assert made.manifest["arch"] == "blackhole"
     assert made.manifest["grid"] == [13, 10]
-    text = re.sub(r"worker_logical_col_to_virtual_col\[(0|11)\]", r"my_x[noc_index] + \1 - 12", made.sources["read.cpp"])
+    text = re.sub(
+        r"worker_logical_col_to_virtual_col\[(0|11)\]", r"my_x[noc_index] + \1 - 12", made.sources["read.cpp"]
+    )
     with pytest.raises(CompilationError, match="num_dests is 12, but the multicast has 10 destinations"):
         run_cpp(replace(made, sources={**made.sources, "read.cpp": text}), specs_of(to_the_row, [*arrays]), [*arrays])
 

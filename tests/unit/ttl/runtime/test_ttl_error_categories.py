@@ -105,7 +105,7 @@ def test_resources_destination_registers(tmp_path):
     products = " * ".join(f"(a_block + ttl.math.exp(b_block * {n}.0))" for n in range(2, 9))
     deep = "ttl.math.exp(a_block) - (ttl.math.exp(b_block) - ("
     expression = f"({deep}(a_block - b_block) * (b_block + a_block)) / {products}))"
-    error = failure(tmp_path, expression=expression, options=Options(capacity=2))
+    error = failure(tmp_path, expression=expression, options=Options(capacity=1))
     assert "insufficient DST registers" in error.message
     assert error.location.line == 15
     assert "store" in str(error) or "intermediate" in str(error)

@@ -7,12 +7,20 @@ from hypothesis import given, strategies as st
 
 from tests.unit.ttl.transforms.ttl_programs import Block, Program, Shape
 from tests.unit.ttl.transforms.ttl_tiles import check
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.ttl.dialects import ttl
+from tlx_xdsl.ttl.elementwise import BY_NAME, FUNCTIONS
 
 pytestmark = pytest.mark.quick
 
-BINARY = ["add", "sub", "mul", "div", "max", "min"]
-UNARY = ["exp", "log", "sqrt", "rsqrt", "recip", "relu", "gelu", "tanh", "sigmoid", "neg", "abs", "square"]
+BINARY = ["add", "sub", "mul", "div", "max", "min", "remainder"]
+NUMBERS = {each.name: f"{{parameters = {[1.5 + i for i, _ in enumerate(each.parameters)]}}}" for each in FUNCTIONS}
+UNARY = [*NUMBERS]
+
+
+def numbers(name: str) -> str:
+    """Attributes of a function of one block."""
+    return NUMBERS[name] if BY_NAME[name].parameters else ""
 
 
 def inputs(shape: Shape, *names: str, data_type: str = "f32", attributes: str = "") -> tuple[Program, list[Block]]:
@@ -42,10 +50,26 @@ def test_binary(name: str, data_type: str) -> None:
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name: str) -> None:
     program, (a,) = inputs((3, 1), "a")
-    value = program.op(name, a)
+    value = program.op(name, a, attributes=numbers(name))
     program.output(program.op("add", value, a), "o")
     program.pop("a")
     check(program)
+
+
+def test_choice() -> None:
+    program, (a, b, c) = inputs((2, 2), "a", "b", "c")
+    program.output(program.op("where", program.op("neg", a), b, program.op("add", c, a)), "o")
+    program.pop("a", "b", "c")
+    check(program)
+
+
+@pytest.mark.parametrize(("name", "attributes"), [("clamp", "{parameters = [1.0]}"), ("exp", "{parameters = [1.0]}")])
+def test_numbers_that_a_function_does_not_take(name: str, attributes: str) -> None:
+    program, (a,) = inputs((1, 1), "a")
+    program.output(program.op(name, a, attributes=attributes), "o")
+    program.pop("a")
+    with pytest.raises(CompilationError, match=f"ttl.{name} takes the parameters"):
+        check(program)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +317,8 @@ def programs(draw: st.DrawFn) -> Program:
             case 0 | 1 | 2 | 3:
                 value = program.op(draw(st.sampled_from(BINARY)), draw(pick), draw(pick))
             case 4 | 5:
-                value = program.op(draw(st.sampled_from(UNARY)), draw(pick))
+                name = draw(st.sampled_from(UNARY))
+                value = program.op(name, draw(pick), attributes=numbers(name))
             case 6 | 7:
                 dims = draw(st.sampled_from([(0,), (1,), (0, 1)]))
                 narrow = program.reduce(draw(st.sampled_from(["sum", "max"])), draw(pick), *dims)
@@ -320,8 +345,8 @@ def test_random_programs(program: Program, capacity: int, fpu: str) -> None:
 
 
 def test_every_operation_on_blocks_is_covered() -> None:
-    others = {"fill", "bcast", "reduce_sum", "reduce_max", "transpose", "matmul"}
-    classes = [each for each in vars(ttl).values() if isinstance(each, type) and hasattr(each, "TILE")]
+    others = {"fill", "bcast", "reduce_sum", "reduce_max", "transpose", "matmul", "where"}
+    classes = [each for each in ttl.TTL.operations if hasattr(each, "TILE")]
     assert {each.name.removeprefix("ttl.") for each in classes} == {*BINARY, *UNARY, *others}
 
 

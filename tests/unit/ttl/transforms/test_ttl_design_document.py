@@ -98,18 +98,21 @@ def names_in(module):
 def test_5_1_the_order_of_passes():
     assert [each.name for each in ttl_pipeline(schedule=False)] == [
         "ttl-canonicalize",
+        "ttl-merge-pipes",
         "ttl-verify-layouts",
         "ttl-report-repairs",
         "ttl-infer-pipe-semaphores",
         "ttl-insert-synchronization",
         "ttl-infer-dst-requirements",
         "ttl-bufferize",
+        "ttl-spill-dst-registers",
         "ttl-allocate-circular-buffers",
         "ttl-expand-threads",
         "ttl-assign-dst-registers",
         "ttl-lower-compute",
         "ttl-lower-data-movement",
         "ttl-lower-synchronization",
+        "ttkernel-hoist-inits",
         "ttl-lower-affine",
         "convert-ttkernel-to-emitc",
     ]

@@ -79,7 +79,7 @@ def test_operations_keep_their_places_in_the_source():
     assert found["ttkernel.noc_async_read_shard"] == {
         "ttl.copy(y[row, column * 2 : column * 2 + 2], b).wait()",
     }
-    assert found["ttkernel.pack_tile"] == {"o.store(a + b)"}
+    assert found["ttkernel.pack_tile_block"] == {"o.store(a + b)"}
     assert found["ttkernel.cb_wait_front"] == {
         "with x_cb.wait() as a, y_cb.wait() as b, out_cb.reserve() as o:",
         "with out_cb.wait() as o:",

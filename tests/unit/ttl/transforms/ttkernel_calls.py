@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tlx_xdsl.ttl.elementwise import FUNCTIONS, Function
+
 OPERANDS = {
     "c": ("%cb", "!cb"),
     "i": ("%i", "index"),
@@ -17,17 +19,25 @@ OPERANDS = {
 """Kinds of operands: a circular buffer, an index, an i32, an accessor, addresses (of a semaphore, of data, of data on
 several cores, of a semaphore there), a semaphore, a pointer."""
 
-_UNARY = ("exp", "log", "sqrt", "rsqrt", "recip", "relu", "gelu", "tanh", "sigmoid", "negative", "abs", "square")
+
+def _numbers(function: Function) -> str:
+    numbers = ", ".join("1.0 : f32" for _ in function.parameters)
+    return f"parameters = [{numbers}]" if numbers else ""
+
+
+_BINARY = ("add", "sub", "mul", "div", "max", "min", "remainder")
 
 COMPUTE: dict[str, tuple[str, str]] = {
     "init_sfpu": ("cc", ""),
     "binary_op_init_common": ("ccc", ""),
     "mm_init": ("ccc", ""),
+    "mm_block_init": ("cccnnnn", ""),
     "copy_tile_init": ("c", ""),
     "copy_tile": ("cii", ""),
     **{f"{name}_tiles_init": ("cc", "") for name in ("add", "sub", "mul")},
     **{f"{name}_tiles": ("cciii", "") for name in ("add", "sub", "mul")},
     "matmul_tiles": ("cciii", ""),
+    "matmul_block": ("cciiinnnn", ""),
     "unary_bcast_init": ("cc", "dims = [1]"),
     "unary_bcast": ("cii", "dims = [1]"),
     "transpose_wh_init": ("cc", ""),
@@ -35,15 +45,18 @@ COMPUTE: dict[str, tuple[str, str]] = {
     "reduce_init": ("ccc", 'dims = [1], kind = "sum"'),
     "reduce_tile": ("cciii", 'dims = [1], kind = "sum"'),
     "reduce_uninit": ("", ""),
-    **{f"{name}_binary_tile_init": ("", "") for name in ("add", "sub", "mul", "div", "max", "min")},
-    **{f"{name}_binary_tile": ("iii", "") for name in ("add", "sub", "mul", "div", "max", "min")},
-    **{f"{name}_tile_init": ("", "") for name in _UNARY},
-    **{f"{name}_tile": ("i", "") for name in _UNARY},
+    **{f"{name}_binary_tile_init": ("", "") for name in _BINARY},
+    **{f"{name}_binary_tile": ("iii", "") for name in _BINARY},
+    **{each.preparation: ("", "") for each in FUNCTIONS},
+    **{each.callee: ("i", _numbers(each)) for each in FUNCTIONS},
+    "where_tile_init": ("", ""),
+    "where_tile": ("iiii", ""),
     "fill_tile_init": ("", ""),
     "fill_tile": ("i", "value = 1.5 : f32"),
     "copy_dest_values_init": ("", ""),
     "copy_dest_values": ("ii", ""),
     "pack_tile": ("ici", ""),
+    "pack_tile_block": ("icn", ""),
     "pack_reconfig_l1_acc": ("n", ""),
     "tile_regs_acquire": ("", ""),
     "tile_regs_commit": ("", ""),

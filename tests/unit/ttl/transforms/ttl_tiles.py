@@ -28,8 +28,8 @@ from tlx_xdsl.ttl.dialects.ttcore import element_bytes
 
 Tile = Any
 PASSES = (
-    "ttl-infer-dst-requirements", "ttl-bufferize", "ttl-allocate-circular-buffers", "ttl-expand-threads",
-    "ttl-assign-dst-registers", "ttl-lower-compute",
+    "ttl-infer-dst-requirements", "ttl-bufferize", "ttl-spill-dst-registers", "ttl-allocate-circular-buffers",
+    "ttl-expand-threads", "ttl-assign-dst-registers", "ttl-lower-compute",
 )  # fmt: skip
 
 
@@ -53,6 +53,8 @@ class Buffer:
     pushed: list[Tile] = field(default_factory=list)
     """All pages that have ever been pushed."""
     waited: int = 0
+    packed: int = 0
+    """Tiles of the reservation that were packed in order."""
 
     def reserve(self, count: int) -> None:
         self.reserved += [None] * (count - len(self.reserved))
@@ -63,6 +65,7 @@ class Buffer:
         assert None not in done, "a page that was not written is pushed"
         self.pages += done
         self.pushed += done
+        self.packed = 0
 
     def wait(self, count: int) -> None:
         assert len(self.pages) >= count, "no page comes any more"
@@ -115,6 +118,8 @@ class Machine:
     registers: dict[int, Tile] | None = None
     committed: bool = False
     prepared: tuple[Any, ...] = ()
+    sizes: tuple[int, ...] = ()
+    """Of the products of blocks that the matrix unit is prepared for."""
     accumulates: bool = False
     masks: bool = False
     """Whether the packer writes zeros beside what a reduction leaves."""
@@ -231,10 +236,9 @@ def _handlers() -> dict[str, Handler]:
         found[f"arith.{name}"] = _arithmetic(function)
     for step in STEPS:
         found[f"ttl.cb_{step}"] = _step(step)
-    for name, class_ in vars(ttl).items():
-        if isinstance(class_, type) and issubclass(class_, ttl.BlockComputeOp) and hasattr(class_, "TILE"):
+    for class_ in ttl.TTL.operations:
+        if issubclass(class_, ttl.BlockComputeOp):
             found[class_.name] = _on_blocks
-            assert name
     found |= {f"ttkernel.{name}": handler for name, handler in _calls().items()}
     return found
 
@@ -328,7 +332,7 @@ def _on_blocks(machine: Machine, op: Any) -> None:
                 ]
                 result[at] = (kind, *(("reduce", kind, dims, tile) for tile in parts))
             case _:
-                result[at] = (name, *(each[at] for each in operands))
+                result[at] = (name, *_numbers(op), *(each[at] for each in operands))
     machine.values[op.result] = result
 
 
@@ -359,23 +363,26 @@ def _calls() -> dict[str, Handler]:
         "copy_tile": _copy_tile,
         "copy_dest_values": _copy_dest_values,
         "fill_tile": _fill_tile,
+        "mm_block_init": _prepare_blocks,
         "matmul_tiles": _matmul,
+        "matmul_block": _matmul_block,
         "reduce_tile": _reduce,
         "unary_bcast": _unary_bcast,
         "transpose_wh_tile": _transpose,
         "pack_tile": _pack_tile,
+        "pack_tile_block": _pack_tile_block,
         "pack_reconfig_l1_acc": lambda m, op: setattr(m, "accumulates", bool(m.get(op.enabled))),
         "reduce_uninit": lambda m, _op: setattr(m, "masks", False),
     }
-    for class_ in vars(ttkernel).values():
-        if isinstance(class_, type) and issubclass(class_, ttkernel.ComputeOp) and class_ is not ttkernel.ComputeOp:
+    for class_ in ttkernel.TTKERNEL.operations:
+        if issubclass(class_, ttkernel.ComputeOp):
             name = class_.name.removeprefix("ttkernel.")
             if name in found:
                 continue
             if name.endswith("init") or name in ("init_sfpu", "binary_op_init_common"):
                 found[name] = lambda m, op: _prepare(m, (op.name.removeprefix("ttkernel."), _buffers(m, op), _dims(op)))
-            elif name.endswith("_binary_tile"):
-                found[name] = _sfpu_binary
+            elif name.endswith("_binary_tile") or name == "where_tile":
+                found[name] = _sfpu_several
             elif name.endswith("_tiles"):
                 found[name] = _fpu
             else:
@@ -383,7 +390,9 @@ def _calls() -> dict[str, Handler]:
     return found
 
 
-UNARY = {"negative": "neg"}
+def _numbers(op: Operation) -> tuple[float, ...]:
+    given: Any = op.properties.get("parameters")
+    return () if given is None else tuple(each.value.data for each in given)
 
 
 def _expect(holds: bool) -> None:
@@ -443,18 +452,17 @@ def _fill_tile(machine: Machine, op: ttkernel.FillTileOp) -> None:
 
 
 def _sfpu_unary(machine: Machine, op: Any) -> None:
-    name = op.name.removeprefix("ttkernel.")
-    _check_prepared(machine, op, f"{name}_init")
-    word = name.removesuffix("_tile")
+    _check_prepared(machine, op, op.FUNCTION.preparation)
     register = machine.get(op.dst)
-    machine.write(register, (UNARY.get(word, word), machine.read(register)))
+    machine.write(register, (op.FUNCTION.name, *_numbers(op), machine.read(register)))
 
 
-def _sfpu_binary(machine: Machine, op: Any) -> None:
+def _sfpu_several(machine: Machine, op: Any) -> None:
     name = op.name.removeprefix("ttkernel.")
     _check_prepared(machine, op, f"{name}_init")
-    tiles = [machine.read(machine.get(each)) for each in (op.dst0, op.dst1)]
-    machine.write(machine.get(op.out), (name.removesuffix("_binary_tile"), *tiles))
+    *sources, target = op.operands
+    tiles = [machine.read(machine.get(each)) for each in sources]
+    machine.write(machine.get(target), (name.removesuffix("_tile").removesuffix("_binary"), *tiles))
 
 
 def _from_buffers(machine: Machine, op: Any) -> list[Tile]:
@@ -476,6 +484,28 @@ def _matmul(machine: Machine, op: ttkernel.MatmulTilesOp) -> None:
     assert machine.registers is not None
     part = ("matmul", *_from_buffers(machine, op))
     machine.write(register, accumulated("sum", machine.registers.get(register), part))
+
+
+def _sizes(machine: Machine, op: ttkernel.MMBlockInitOp | ttkernel.MatmulBlockOp) -> tuple[int, ...]:
+    return tuple(machine.get(each) for each in (op.transpose, op.ct, op.rt, op.kt))
+
+
+def _prepare_blocks(machine: Machine, op: ttkernel.MMBlockInitOp) -> None:
+    _prepare(machine, ("mm_block_init", _buffers(machine, op), _dims(op)))
+    machine.sizes = _sizes(machine, op)
+
+
+def _matmul_block(machine: Machine, op: ttkernel.MatmulBlockOp) -> None:
+    _check_prepared(machine, op, "mm_block_init")
+    assert machine.sizes == _sizes(machine, op)
+    _, columns, rows, stride = machine.sizes
+    tile0, tile1, dst = (machine.get(each) for each in (op.tile0, op.tile1, op.dst))
+    assert machine.registers is not None
+    for row, column in product(range(rows), range(columns)):
+        register = dst + row * columns + column
+        left, right = machine.get(op.in0).read(tile0 + row * stride), machine.get(op.in1).read(tile1 + column)
+        part = ("matmul", left, right)
+        machine.write(register, accumulated("sum", machine.registers.get(register), part))
 
 
 def _reduce(machine: Machine, op: ttkernel.ReduceTileOp) -> None:
@@ -505,3 +535,13 @@ def _pack_tile(machine: Machine, op: ttkernel.PackTileOp) -> None:
     register = machine.get(op.dst)
     assert machine.masks is (register in machine.reduced), "the packer writes zeros where it should not, or the reverse"
     _pack(machine.get(op.cb), machine.get(op.tile), machine.read(register), overwrites=not machine.accumulates)
+
+
+def _pack_tile_block(machine: Machine, op: ttkernel.PackTileBlockOp) -> None:
+    _expect(machine.committed)
+    buffer = machine.get(op.cb)
+    for number in range(machine.get(op.count)):
+        register = machine.get(op.dst) + number
+        assert machine.masks is (register in machine.reduced)
+        _pack(buffer, buffer.packed, machine.read(register), overwrites=not machine.accumulates)
+        buffer.packed += 1

@@ -10,6 +10,9 @@ from tlx_xdsl.dialects.base.operation import dialect_of
 from .base import *
 from .buffers import *
 from .compute import *
+from .elementwise import *
+from .elementwise import VECTOR_CALLS, VECTOR_INITS
 from .noc import *
+from .printing import *
 
-TTKERNEL = dialect_of("ttkernel", globals())
+TTKERNEL = dialect_of("ttkernel", {**globals(), **VECTOR_INITS, **VECTOR_CALLS})

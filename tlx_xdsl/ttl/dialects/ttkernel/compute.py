@@ -10,7 +10,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def
 
-from .base import INDEX, CBType, ComputeOp
+from .base import INDEX, CBType, ComputeOp, FormatsInitOp, MatrixInitOp, ModeInitOp, SFPUInitOp
 
 
 @irdl_op_definition
@@ -42,7 +42,7 @@ class TileRegsReleaseOp(ComputeOp):
 
 
 @irdl_op_definition
-class CopyTileInitOp(ComputeOp):
+class CopyTileInitOp(MatrixInitOp):
     """Prepare for copies of tiles of a circular buffer."""
 
     name = "ttkernel.copy_tile_init"
@@ -76,6 +76,21 @@ class PackTileOp(ComputeOp):
 
 
 @irdl_op_definition
+class PackTileBlockOp(ComputeOp):
+    """Write `count` destination registers from `dst` on to the next places of a reservation, which begin at its first.
+
+    They are rounded to the type of its tiles.
+    """
+
+    name = "ttkernel.pack_tile_block"
+    KEEPS_F32: ClassVar = True
+
+    dst = operand_def(INDEX)
+    cb = operand_def(CBType)
+    count = operand_def(INDEX)
+
+
+@irdl_op_definition
 class PackReconfigL1AccOp(ComputeOp):
     """Let the packer add to what is in memory (1), or overwrite it (0)."""
 
@@ -85,7 +100,7 @@ class PackReconfigL1AccOp(ComputeOp):
 
 
 @irdl_op_definition
-class CopyDestValuesInitOp(ComputeOp):
+class CopyDestValuesInitOp(SFPUInitOp):
     """Prepare for copies between destination registers."""
 
     name = "ttkernel.copy_dest_values_init"
@@ -102,7 +117,7 @@ class CopyDestValuesOp(ComputeOp):
 
 
 @irdl_op_definition
-class BinaryOpInitCommonOp(ComputeOp):
+class BinaryOpInitCommonOp(FormatsInitOp):
     """Prepare for operations of the matrix unit on two circular buffers."""
 
     name = "ttkernel.binary_op_init_common"
@@ -113,7 +128,7 @@ class BinaryOpInitCommonOp(ComputeOp):
 
 
 @irdl_op_definition
-class AddTilesInitOp(ComputeOp):
+class AddTilesInitOp(MatrixInitOp):
     """Prepare for `add_tiles`."""
 
     name = "ttkernel.add_tiles_init"
@@ -136,7 +151,7 @@ class AddTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class SubTilesInitOp(ComputeOp):
+class SubTilesInitOp(MatrixInitOp):
     """Prepare for `sub_tiles`."""
 
     name = "ttkernel.sub_tiles_init"
@@ -159,7 +174,7 @@ class SubTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class MulTilesInitOp(ComputeOp):
+class MulTilesInitOp(MatrixInitOp):
     """Prepare for `mul_tiles`."""
 
     name = "ttkernel.mul_tiles_init"
@@ -182,7 +197,7 @@ class MulTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class AddBinaryTileInitOp(ComputeOp):
+class AddBinaryTileInitOp(SFPUInitOp):
     """Prepare for `add_binary_tile`."""
 
     name = "ttkernel.add_binary_tile_init"
@@ -200,7 +215,7 @@ class AddBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class SubBinaryTileInitOp(ComputeOp):
+class SubBinaryTileInitOp(SFPUInitOp):
     """Prepare for `sub_binary_tile`."""
 
     name = "ttkernel.sub_binary_tile_init"
@@ -218,7 +233,7 @@ class SubBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MulBinaryTileInitOp(ComputeOp):
+class MulBinaryTileInitOp(SFPUInitOp):
     """Prepare for `mul_binary_tile`."""
 
     name = "ttkernel.mul_binary_tile_init"
@@ -236,7 +251,7 @@ class MulBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class DivBinaryTileInitOp(ComputeOp):
+class DivBinaryTileInitOp(SFPUInitOp):
     """Prepare for `div_binary_tile`."""
 
     name = "ttkernel.div_binary_tile_init"
@@ -254,7 +269,7 @@ class DivBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MaxBinaryTileInitOp(ComputeOp):
+class MaxBinaryTileInitOp(SFPUInitOp):
     """Prepare for `max_binary_tile`."""
 
     name = "ttkernel.max_binary_tile_init"
@@ -272,7 +287,7 @@ class MaxBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MinBinaryTileInitOp(ComputeOp):
+class MinBinaryTileInitOp(SFPUInitOp):
     """Prepare for `min_binary_tile`."""
 
     name = "ttkernel.min_binary_tile_init"
@@ -290,7 +305,44 @@ class MinBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class InitSFPUOp(ComputeOp):
+class RemainderBinaryTileInitOp(SFPUInitOp):
+    """Prepare for `remainder_binary_tile`."""
+
+    name = "ttkernel.remainder_binary_tile_init"
+
+
+@irdl_op_definition
+class RemainderBinaryTileOp(ComputeOp):
+    """The remainder of two destination registers, with the sign of the divisor, by the vector unit."""
+
+    name = "ttkernel.remainder_binary_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
+class WhereTileInitOp(SFPUInitOp):
+    """Prepare for `where_tile`."""
+
+    name = "ttkernel.where_tile_init"
+
+
+@irdl_op_definition
+class WhereTileOp(ComputeOp):
+    """The elements of `dst1` where those of `dst0` are not zero, and of `dst2` elsewhere, by the vector unit."""
+
+    name = "ttkernel.where_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    dst2 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
+class InitSFPUOp(FormatsInitOp):
     """Prepare for operations of the vector unit on what comes from a circular buffer."""
 
     name = "ttkernel.init_sfpu"
@@ -301,199 +353,7 @@ class InitSFPUOp(ComputeOp):
 
 
 @irdl_op_definition
-class ExpTileInitOp(ComputeOp):
-    """Prepare for `exp_tile`."""
-
-    name = "ttkernel.exp_tile_init"
-
-
-@irdl_op_definition
-class ExpTileOp(ComputeOp):
-    """E to the power of each element, in a destination register."""
-
-    name = "ttkernel.exp_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class LogTileInitOp(ComputeOp):
-    """Prepare for `log_tile`."""
-
-    name = "ttkernel.log_tile_init"
-
-
-@irdl_op_definition
-class LogTileOp(ComputeOp):
-    """The natural logarithm of each element, in a destination register."""
-
-    name = "ttkernel.log_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class SqrtTileInitOp(ComputeOp):
-    """Prepare for `sqrt_tile`."""
-
-    name = "ttkernel.sqrt_tile_init"
-
-
-@irdl_op_definition
-class SqrtTileOp(ComputeOp):
-    """The square root of each element, in a destination register."""
-
-    name = "ttkernel.sqrt_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class RsqrtTileInitOp(ComputeOp):
-    """Prepare for `rsqrt_tile`."""
-
-    name = "ttkernel.rsqrt_tile_init"
-
-
-@irdl_op_definition
-class RsqrtTileOp(ComputeOp):
-    """One over the square root of each element, in a destination register."""
-
-    name = "ttkernel.rsqrt_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class RecipTileInitOp(ComputeOp):
-    """Prepare for `recip_tile`."""
-
-    name = "ttkernel.recip_tile_init"
-
-
-@irdl_op_definition
-class RecipTileOp(ComputeOp):
-    """One over each element, in a destination register."""
-
-    name = "ttkernel.recip_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class ReluTileInitOp(ComputeOp):
-    """Prepare for `relu_tile`."""
-
-    name = "ttkernel.relu_tile_init"
-
-
-@irdl_op_definition
-class ReluTileOp(ComputeOp):
-    """Each element, or zero where it is negative, in a destination register."""
-
-    name = "ttkernel.relu_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class GeluTileInitOp(ComputeOp):
-    """Prepare for `gelu_tile`."""
-
-    name = "ttkernel.gelu_tile_init"
-
-
-@irdl_op_definition
-class GeluTileOp(ComputeOp):
-    """X * (1 + erf(x / sqrt(2))) / 2 of each element, in a destination register."""
-
-    name = "ttkernel.gelu_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class TanhTileInitOp(ComputeOp):
-    """Prepare for `tanh_tile`."""
-
-    name = "ttkernel.tanh_tile_init"
-
-
-@irdl_op_definition
-class TanhTileOp(ComputeOp):
-    """The hyperbolic tangent of each element, in a destination register."""
-
-    name = "ttkernel.tanh_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class SigmoidTileInitOp(ComputeOp):
-    """Prepare for `sigmoid_tile`."""
-
-    name = "ttkernel.sigmoid_tile_init"
-
-
-@irdl_op_definition
-class SigmoidTileOp(ComputeOp):
-    """1 / (1 + exp(-x)) of each element, in a destination register."""
-
-    name = "ttkernel.sigmoid_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class NegativeTileInitOp(ComputeOp):
-    """Prepare for `negative_tile`."""
-
-    name = "ttkernel.negative_tile_init"
-
-
-@irdl_op_definition
-class NegativeTileOp(ComputeOp):
-    """Each element with the other sign, in a destination register."""
-
-    name = "ttkernel.negative_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class AbsTileInitOp(ComputeOp):
-    """Prepare for `abs_tile`."""
-
-    name = "ttkernel.abs_tile_init"
-
-
-@irdl_op_definition
-class AbsTileOp(ComputeOp):
-    """Each element without its sign, in a destination register."""
-
-    name = "ttkernel.abs_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class SquareTileInitOp(ComputeOp):
-    """Prepare for `square_tile`."""
-
-    name = "ttkernel.square_tile_init"
-
-
-@irdl_op_definition
-class SquareTileOp(ComputeOp):
-    """Each element times itself, in a destination register."""
-
-    name = "ttkernel.square_tile"
-
-    dst = operand_def(INDEX)
-
-
-@irdl_op_definition
-class FillTileInitOp(ComputeOp):
+class FillTileInitOp(SFPUInitOp):
     """Prepare for `fill_tile`."""
 
     name = "ttkernel.fill_tile_init"
@@ -510,7 +370,7 @@ class FillTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MMInitOp(ComputeOp):
+class MMInitOp(MatrixInitOp):
     """Prepare for products of tiles of two circular buffers."""
 
     name = "ttkernel.mm_init"
@@ -536,7 +396,43 @@ class MatmulTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class UnaryBcastInitOp(ComputeOp):
+class MMBlockInitOp(MatrixInitOp):
+    """Prepare for products of blocks of tiles: `rt` rows by `ct` columns, in an operand with `kt` tiles in a row."""
+
+    name = "ttkernel.mm_block_init"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    out = operand_def(CBType)
+    transpose = operand_def(INDEX)
+    ct = operand_def(INDEX)
+    rt = operand_def(INDEX)
+    kt = operand_def(INDEX)
+
+
+@irdl_op_definition
+class MatmulBlockOp(ComputeOp):
+    """Add the products of a column of `rt` tiles and a row of `ct` tiles to `rt` * `ct` destination registers.
+
+    The column begins at `tile0` and has a tile in each `kt`; the row begins at `tile1`. The registers begin at `dst`,
+    row by row; they are zero after `tile_regs_acquire`.
+    """
+
+    name = "ttkernel.matmul_block"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    tile0 = operand_def(INDEX)
+    tile1 = operand_def(INDEX)
+    dst = operand_def(INDEX)
+    transpose = operand_def(INDEX)
+    ct = operand_def(INDEX)
+    rt = operand_def(INDEX)
+    kt = operand_def(INDEX)
+
+
+@irdl_op_definition
+class UnaryBcastInitOp(ModeInitOp):
     """Prepare for `unary_bcast`."""
 
     name = "ttkernel.unary_bcast_init"
@@ -561,7 +457,7 @@ class UnaryBcastOp(ComputeOp):
 
 
 @irdl_op_definition
-class ReduceInitOp(ComputeOp):
+class ReduceInitOp(ModeInitOp):
     """Prepare for `reduce_tile`, and let the packer write zeros beside the result."""
 
     name = "ttkernel.reduce_init"
@@ -598,7 +494,7 @@ class ReduceUninitOp(ComputeOp):
 
 
 @irdl_op_definition
-class TransposeWHInitOp(ComputeOp):
+class TransposeWHInitOp(MatrixInitOp):
     """Prepare for `transpose_wh_tile`."""
 
     name = "ttkernel.transpose_wh_init"

@@ -248,6 +248,16 @@ class CastToL1PtrOp(NocOp):
 
 
 @irdl_op_definition
+class SemaphoreValueOp(NocOp):
+    """The value of the own word."""
+
+    name = "ttkernel.semaphore_value"
+
+    pointer = operand_def(L1AddressPointerType)
+    result = result_def(i32)
+
+
+@irdl_op_definition
 class NocSemaphoreSetOp(NocOp):
     """Set the own word."""
 

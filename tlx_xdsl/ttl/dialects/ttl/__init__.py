@@ -11,10 +11,14 @@ from tlx_xdsl.dialects.base.operation import dialect_of
 from .base import *
 from .buffers import *
 from .compute import *
+from .compute import BLOCK_FUNCTIONS
 from .kernel import *
 from .pipes import *
+from .printing import *
 from .protocol import *
 from .tiles import *
+from .tiles import TILE_FUNCTIONS
 from .types import *
 
-TTL = dialect_of("ttl", globals())
+_GENERATED = {op.name: op for ops in (BLOCK_FUNCTIONS, TILE_FUNCTIONS) for op in ops.values()}
+TTL = dialect_of("ttl", {**globals(), **_GENERATED})

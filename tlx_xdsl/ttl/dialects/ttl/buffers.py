@@ -312,8 +312,9 @@ class CopyOp(TTLOp):
     """Begin to copy a block: `%xf = ttl.copy %acc[%r, %c], %view : T, T -> !ttl.transfer_handle<read>`.
 
     One side is a view of a circular buffer. The other is an accessor with the place in its tensor (the tile of the
-    block's upper left corner, or a tile's, row's or shard's number), or a pipe. The view holds what was read, or may be
-    released, when the transfer was waited for.
+    block's upper left corner, or a tile's, row's or shard's number), or a pipe, with the coordinates of the source
+    where it gathers from several, or with the receivers' address where they have told it. The view holds what was
+    read, or may be released, when the transfer was waited for.
 
     `synchronized` says that a semaphore is waited for instead: the sender's transfer does the copying.
     """
@@ -361,7 +362,7 @@ class CopyOp(TTLOp):
 
     @property
     def indices(self) -> tuple[SSAValue, ...]:
-        """The place in the accessor's tensor; empty for a pipe."""
+        """The place in the accessor's tensor, the source of a pipe, or the address at its receivers."""
         return tuple(self.source_indices if self.direction is Direction.READ else self.destination_indices)
 
     def verify_(self) -> None:
@@ -382,8 +383,10 @@ class CopyOp(TTLOp):
                 if indices not in (1, 2) or indices != len(self.indices):
                     raise VerifyException(f"an accessor takes one or two indices, found {indices}")
             case PipeType():
-                if indices:
-                    raise VerifyException(f"a pipe takes no index, found {indices}")
+                most = 2 if self.direction is Direction.READ else 1
+                if indices not in (0, most) or indices != len(self.indices):
+                    what = "the source's coordinates" if most == 2 else "the receivers' address"
+                    raise VerifyException(f"a pipe takes {most} indices, {what}, or none, found {indices}")
             case other:
                 raise VerifyException(f"expected a tensor accessor or a pipe, found {other}")
 

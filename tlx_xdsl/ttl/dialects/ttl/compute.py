@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, UnitAttr, i1, i64
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, UnitAttr, f32, i1, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -27,7 +27,9 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base import is_float
+from tlx_xdsl.ttl.elementwise import FUNCTIONS, Function
 
+from ..generated import operation
 from . import tiles
 from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, block_shape, tile_of
 
@@ -90,14 +92,28 @@ class BinaryOp(ElementwiseOp):
 
 
 class UnaryOp(ElementwiseOp):
-    """Base of the element-wise operations with one operand: `%b = ttl.exp %a : T -> T`."""
+    """Base of the element-wise operations with one operand: `%b = ttl.exp %a : T -> T`.
+
+    Some take numbers: `%b = ttl.clamp %a {parameters = [0.0 : f32, 1.0 : f32]} : T -> T`.
+    """
+
+    FUNCTION: ClassVar[Function]
 
     input = operand_def(ANY_BLOCK)
+    parameters = opt_prop_def(ArrayAttr[FloatAttr])
 
     assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
 
-    def __init__(self, input: SSAValue) -> None:
-        super().__init__(operands=[input], result_types=[input.type])
+    def __init__(self, input: SSAValue, parameters: Sequence[float] = ()) -> None:
+        numbers = ArrayAttr([FloatAttr(each, f32) for each in parameters]) if parameters else None
+        super().__init__(operands=[input], properties={"parameters": numbers}, result_types=[input.type])
+
+    def verify_(self) -> None:
+        """There are as many numbers as the function has parameters."""
+        super().verify_()
+        expected, found = self.FUNCTION.parameters, 0 if self.parameters is None else len(self.parameters)
+        if found != len(expected):
+            raise VerifyException(f"{self.name} takes the parameters {list(expected)}, found {found} numbers")
 
 
 @irdl_op_definition
@@ -148,100 +164,43 @@ class MinOp(BinaryOp):
     TILE: ClassVar = tiles.TileMinOp
 
 
-@irdl_op_definition
-class ExpOp(UnaryOp):
-    """E to the power of each element."""
-
-    name = "ttl.exp"
-    TILE: ClassVar = tiles.TileExpOp
-
-
-@irdl_op_definition
-class LogOp(UnaryOp):
-    """The natural logarithm of each element."""
-
-    name = "ttl.log"
-    TILE: ClassVar = tiles.TileLogOp
+BLOCK_FUNCTIONS = {
+    each.name: operation(
+        UnaryOp, f"ttl.{each.name}", each.meaning, __name__, FUNCTION=each, TILE=tiles.TILE_FUNCTIONS[each.name]
+    )
+    for each in FUNCTIONS
+}
+"""The operations of the rows of `ttl.elementwise`, by name."""
 
 
 @irdl_op_definition
-class SqrtOp(UnaryOp):
-    """The square root of each element."""
+class RemainderOp(BinaryOp):
+    """The remainder of the elements of two blocks, with the sign of the divisor."""
 
-    name = "ttl.sqrt"
-    TILE: ClassVar = tiles.TileSqrtOp
-
-
-@irdl_op_definition
-class RsqrtOp(UnaryOp):
-    """One over the square root of each element."""
-
-    name = "ttl.rsqrt"
-    TILE: ClassVar = tiles.TileRsqrtOp
+    name = "ttl.remainder"
+    TILE: ClassVar = tiles.TileRemainderOp
 
 
 @irdl_op_definition
-class RecipOp(UnaryOp):
-    """One over each element."""
+class WhereOp(ElementwiseOp):
+    """The elements of `%a` where those of `%c` are not zero, and of `%b` elsewhere.
 
-    name = "ttl.recip"
-    TILE: ClassVar = tiles.TileRecipOp
+    Example: `%r = ttl.where %c, %a, %b : T, T, T -> T`.
+    """
 
+    name = "ttl.where"
+    TILE: ClassVar = tiles.TileWhereOp
 
-@irdl_op_definition
-class ReluOp(UnaryOp):
-    """Each element, or zero where it is negative."""
+    condition = operand_def(ANY_BLOCK)
+    a = operand_def(ANY_BLOCK)
+    b = operand_def(ANY_BLOCK)
 
-    name = "ttl.relu"
-    TILE: ClassVar = tiles.TileReluOp
+    assembly_format = (
+        "$condition `,` $a `,` $b attr-dict `:` type($condition) `,` type($a) `,` type($b) `->` type($result)"
+    )
 
-
-@irdl_op_definition
-class GeluOp(UnaryOp):
-    """X * (1 + erf(x / sqrt(2))) / 2 of each element."""
-
-    name = "ttl.gelu"
-    TILE: ClassVar = tiles.TileGeluOp
-
-
-@irdl_op_definition
-class TanhOp(UnaryOp):
-    """The hyperbolic tangent of each element."""
-
-    name = "ttl.tanh"
-    TILE: ClassVar = tiles.TileTanhOp
-
-
-@irdl_op_definition
-class SigmoidOp(UnaryOp):
-    """1 / (1 + exp(-x)) of each element."""
-
-    name = "ttl.sigmoid"
-    TILE: ClassVar = tiles.TileSigmoidOp
-
-
-@irdl_op_definition
-class NegOp(UnaryOp):
-    """Each element with the other sign."""
-
-    name = "ttl.neg"
-    TILE: ClassVar = tiles.TileNegOp
-
-
-@irdl_op_definition
-class AbsOp(UnaryOp):
-    """Each element without its sign."""
-
-    name = "ttl.abs"
-    TILE: ClassVar = tiles.TileAbsOp
-
-
-@irdl_op_definition
-class SquareOp(UnaryOp):
-    """Each element times itself."""
-
-    name = "ttl.square"
-    TILE: ClassVar = tiles.TileSquareOp
+    def __init__(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> None:
+        super().__init__(operands=[condition, a, b], result_types=[a.type])
 
 
 @irdl_op_definition
@@ -317,8 +276,19 @@ class ReduceOp(DimsOp):
     """Base of the reductions: `%b = ttl.reduce_sum %a {dims = [1]} : tensor<2x3x!tile> -> tensor<2x1x!tile>`.
 
     Along dimension 1 the result of a row is in the first column of a tile; along 0, that of a column in the first row;
-    along both it is the first element. The other elements are zero.
+    along both it is the first element. The other elements are zero. With `scaler`, a block of one tile, each element
+    is multiplied by the first one of it: `%b = ttl.reduce_sum %a scaler %s : T {dims = [1]} : T -> T1`.
     """
+
+    input = operand_def(ANY_BLOCK)
+    scaler = opt_operand_def(ANY_BLOCK)
+
+    assembly_format = "$input (`scaler` $scaler^ `:` type($scaler))? attr-dict `:` type($input) `->` type($result)"
+
+    def __init__(self, input: SSAValue, dims: Sequence[int], result: Attribute, scaler: SSAValue | None = None) -> None:
+        BlockComputeOp.__init__(
+            self, operands=[input, scaler], properties={"dims": dims_attr(dims)}, result_types=[result]
+        )
 
     def narrow_and_wide(self) -> tuple[Attribute, Attribute]:
         """The result is the block with one tile along the dimensions."""

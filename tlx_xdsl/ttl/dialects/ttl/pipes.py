@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, IntegerAttr, UnitAttr, i32
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -24,57 +24,126 @@ from xdsl.utils.exceptions import VerifyException
 from .base import Threads, TTLOp, parse_defined, parse_indices, parse_integers
 from .types import PipeType, SemaphoreType
 
+Place = tuple[int, int]
+"""(x, y) of a core."""
+
+
+class Way(NamedTuple):
+    """A way from one core to a rectangle of others, by its corners."""
+
+    src: Place
+    first: Place
+    last: Place
+
+    @property
+    def destinations(self) -> list[Place]:
+        """The coordinates of all receivers."""
+        return rectangle(self.first, self.last)
+
+
+def rectangle(first: Place, last: Place) -> list[Place]:
+    """The cores from one corner to the other, row by row."""
+    return [(x, y) for y in range(first[1], last[1] + 1) for x in range(first[0], last[0] + 1)]
+
 
 @irdl_op_definition
 class CreatePipeOp(TTLOp):
-    """A way from one core to a rectangle of others.
+    """A way from one core to a rectangle of others, or several such ways.
 
-    Example: `%p = ttl.create_pipe src=[0, 0] dst_range=[[0, 1], [0, 3]] : !ttl.pipe`
+    Examples: `%p = ttl.create_pipe src=[0, 0] dst_range=[[1, 0], [3, 0]] : !ttl.pipe`,
+    `%rows = ttl.create_pipe src=[0, 0] dst_range=[[1, 0], [3, 0]] count=[1, 8] : !ttl.pipe`
 
-    Coordinates are (x, y); the corners of the range belong to it.
+    Coordinates are (x, y); the corners of the range belong to it. With `count`, there is the same way for so many
+    columns and rows, each moved by one core; with `gathers`, only the sources are others. No core is the source of two
+    ways, and no core is a receiver of two if they do not gather.
     """
 
     name = "ttl.create_pipe"
 
     corners = prop_def(ArrayAttr[IntAttr])
     """The coordinates of the source, the first and the last destination."""
+    count_attr = opt_prop_def(ArrayAttr[IntAttr])
+    gathers = opt_prop_def(UnitAttr)
     result = result_def(PipeType)
 
     traits = traits_def(Pure())
 
-    def __init__(self, src: tuple[int, int], first: tuple[int, int], last: tuple[int, int]) -> None:
+    def __init__(self, src: Place, first: Place, last: Place, count: Place = (1, 1), *, gathers: bool = False) -> None:
         numbers = [IntAttr(each) for each in (*src, *first, *last)]
-        super().__init__(properties={"corners": ArrayAttr(numbers)}, result_types=[PipeType()])
+        counts = None if count == (1, 1) else ArrayAttr([IntAttr(each) for each in count])
+        super().__init__(
+            properties={
+                "corners": ArrayAttr(numbers),
+                "count_attr": counts,
+                "gathers": UnitAttr() if gathers else None,
+            },
+            result_types=[PipeType()],
+        )
 
     @property
-    def src(self) -> tuple[int, int]:
-        """The coordinates of the sender."""
+    def src(self) -> Place:
+        """The coordinates of the sender, of several ways the first one's."""
         return self.corners.data[0].data, self.corners.data[1].data
 
     @property
-    def dst_range(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The coordinates of the first and of the last receiver."""
+    def dst_range(self) -> tuple[Place, Place]:
+        """The coordinates of the first and of the last receiver, of several ways the first one's."""
         x0, y0, x1, y1 = (each.data for each in self.corners.data[2:])
         return (x0, y0), (x1, y1)
 
     @property
-    def destinations(self) -> list[tuple[int, int]]:
-        """The coordinates of all receivers."""
-        (x0, y0), (x1, y1) = self.dst_range
-        return [(x, y) for y in range(y0, y1 + 1) for x in range(x0, x1 + 1)]
+    def count(self) -> Place:
+        """The number of ways in x and y."""
+        return (1, 1) if self.count_attr is None else (self.count_attr.data[0].data, self.count_attr.data[1].data)
+
+    @property
+    def ways(self) -> list[Way]:
+        """All ways, row by row."""
+        (x, y), ((x0, y0), (x1, y1)) = self.src, self.dst_range
+        step = 0 if self.gathers is not None else 1
+        columns, rows = self.count
+        return [
+            Way((x + i, y + j), (x0 + i * step, y0 + j * step), (x1 + i * step, y1 + j * step))
+            for j in range(rows)
+            for i in range(columns)
+        ]
+
+    @property
+    def sources(self) -> tuple[Place, Place]:
+        """The corners of the rectangle of all senders."""
+        (x, y), (columns, rows) = self.src, self.count
+        return (x, y), (x + columns - 1, y + rows - 1)
+
+    @property
+    def receivers(self) -> tuple[Place, Place]:
+        """The corners of the rectangle of all receivers."""
+        (first, (x, y)), (columns, rows) = self.dst_range, self.count
+        return first, (x, y) if self.gathers is not None else (x + columns - 1, y + rows - 1)
+
+    @property
+    def destinations(self) -> list[Place]:
+        """The coordinates of the receivers of a way, of several the first one's."""
+        return rectangle(*self.dst_range)
 
     @property
     def has_loopback(self) -> bool:
-        """Return whether the sender is a receiver, too."""
+        """Return whether a sender is a receiver of its own way, too."""
         return self.src in self.destinations
 
     def verify_(self) -> None:
-        """There is a receiver."""
+        """There is a receiver, and ways do not meet."""
         (x0, y0), (x1, y1) = self.dst_range
         if min(*self.src, x0, y0) < 0:
             raise VerifyException("the coordinates of a core are not negative")
         if x0 > x1 or y0 > y1:
             raise VerifyException(f"the range of a pipe's receivers is empty: from {[x0, y0]} to {[x1, y1]}")
+        columns, rows = self.count
+        if columns < 1 or rows < 1:
+            raise VerifyException(f"a pipe has a positive number of ways, found count={[columns, rows]}")
+        if self.gathers is None and ((columns > 1 and x1 > x0) or (rows > 1 and y1 > y0)):
+            raise VerifyException(
+                "a core receives from two ways of the pipe: a range has one core where ways are moved"
+            )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -86,20 +155,27 @@ class CreatePipeOp(TTLOp):
         parser.parse_keyword("dst_range")
         parser.parse_punctuation("=")
         corners = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_integers(parser))
+        count = [1, 1]
+        if parser.parse_optional_keyword("count"):
+            parser.parse_punctuation("=")
+            count = parse_integers(parser)
+        gathers = parser.parse_optional_keyword("gathers") is not None
         attributes = parser.parse_optional_attr_dict()
         if parser.parse_optional_punctuation(":"):
             parser.parse_type()
-        if [len(src), *map(len, corners)] != [2, 2, 2]:
+        if [len(src), *map(len, corners), len(count)] != [2, 2, 2, 2]:
             parser.raise_error("expected two coordinates each: src=[x, y] dst_range=[[x, y], [x, y]]", at)
         first, last = corners
-        op = cls((src[0], src[1]), (first[0], first[1]), (last[0], last[1]))
+        op = cls((src[0], src[1]), (first[0], first[1]), (last[0], last[1]), (count[0], count[1]), gathers=gathers)
         op.attributes.update(attributes)
         return op
 
     def print(self, printer: Printer) -> None:
         """Write the coordinates."""
         first, last = self.dst_range
-        printer.print_string(f" src={list(self.src)} dst_range=[{list(first)}, {list(last)}]")
+        count = "" if self.count_attr is None else f" count={list(self.count)}"
+        gathers = "" if self.gathers is None else " gathers"
+        printer.print_string(f" src={list(self.src)} dst_range=[{list(first)}, {list(last)}]{count}{gathers}")
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.result.type)
@@ -145,7 +221,10 @@ class IfSrcOp(_IfOp):
 
 @irdl_op_definition
 class IfDstOp(_IfOp):
-    """The receivers' side of a pipe: `ttl.if_dst %p {...}`."""
+    """The receivers' side of a pipe: `ttl.if_dst %p {...}`.
+
+    Where the pipe gathers, it stands in loops over the sources, whose coordinates the copies name.
+    """
 
     name = "ttl.if_dst"
 
@@ -192,11 +271,15 @@ class SemaphoreOp(TTLOp):
     coordinates = var_operand_def(IndexType())
     loopback = opt_prop_def(UnitAttr)
 
+    RESULTS: ClassVar[tuple[Attribute, ...]] = ()
+
     def __init__(
         self, semaphore: SSAValue, value: SSAValue, coordinates: tuple[SSAValue, ...] = (), *, loopback: bool = False
     ) -> None:
         super().__init__(
-            operands=[semaphore, value, coordinates], properties={"loopback": UnitAttr() if loopback else None}
+            operands=[semaphore, value, coordinates],
+            properties={"loopback": UnitAttr() if loopback else None},
+            result_types=self.RESULTS,
         )
 
     @classmethod
@@ -263,3 +346,49 @@ class SemaphoreIncOp(SemaphoreOp):
 
     name = "ttl.semaphore_inc"
     COORDINATES: ClassVar = (0, 2)
+
+
+@irdl_op_definition
+class BlockAddressOp(TTLOp):
+    """The address of a block in the core's memory: `%at = ttl.block_address %view : tensor<...> -> i32`."""
+
+    name = "ttl.block_address"
+    THREADS: ClassVar = Threads.DATAMOVEMENT
+
+    view = operand_def()
+    result = result_def(i32)
+
+    assembly_format = "$view attr-dict `:` type($view) `->` type($result)"
+
+    def __init__(self, view: SSAValue) -> None:
+        super().__init__(operands=[view], result_types=[i32])
+
+
+@irdl_op_definition
+class SemaphorePublishOp(SemaphoreOp):
+    """Tell a core the address of a block, with its semaphore: `ttl.semaphore_publish %s, %address [%x, %y]`.
+
+    The upper bits of the semaphore count what was told (`PUBLISHED`), the lower ones add up addresses.
+    """
+
+    name = "ttl.semaphore_publish"
+    COORDINATES: ClassVar = (2,)
+
+
+@irdl_op_definition
+class SemaphoreWaitPublishedOp(SemaphoreOp):
+    """Wait until so many cores have told an address, all the same one: `%at = ttl.semaphore_wait_published %s, %n`.
+
+    The own semaphore is 0 afterwards.
+    """
+
+    name = "ttl.semaphore_wait_published"
+    RESULTS: ClassVar = (IndexType(),)
+
+    result = result_def(IndexType())
+
+
+PUBLISHED = 1 << 23
+"""A semaphore counts the addresses that were told in steps of this; below is their sum, in units of `ADDRESS_UNIT`."""
+ADDRESS_UNIT = 32
+"""Bytes. The sum of the addresses of as many cores as a chip has fits below `PUBLISHED`."""

@@ -53,16 +53,27 @@ def _verify_step(op: CBOp, held: _Held) -> None:
 
 
 def verify_kernel(kernel: Operation, threads: Sequence[Operation]) -> None:
-    """Check that each circular buffer has one thread that produces and one that consumes, at most.
+    """Check that each circular buffer has one thread that produces and one that consumes on every core, at most.
+
+    What stands in a branch or a loop may be for other cores: `analysis.protocol.check_roles` knows which.
 
     Raises FaultAt, a VerifyException.
     """
-    owners: dict[tuple[SSAValue, bool], Operation] = {}
+    owners: dict[tuple[SSAValue, bool], CBOp] = {}
     for thread in threads:
         for op in steps(thread):
-            owner = owners.setdefault((op.cb, op.PRODUCES), thread)
-            if owner is not thread:
-                role = "producer" if op.PRODUCES else "consumer"
-                first = next(each for each in steps(owner) if each.cb is op.cb and each.PRODUCES is op.PRODUCES)
-                message = f"a circular buffer has one {role}, found a second thread that is its {role}"
-                raise FaultAt(op, message, first, f"the first {role} is")
+            if op.parent_op() is not thread:
+                continue
+            first = owners.setdefault((op.cb, op.PRODUCES), op)
+            if first.parent_op() is not thread:
+                raise FaultAt(op, second_owner(op), first, f"the first {role_of(op)} is")
+
+
+def role_of(op: CBOp) -> str:
+    """Return what the thread of a step is to the buffer."""
+    return "producer" if op.PRODUCES else "consumer"
+
+
+def second_owner(op: CBOp) -> str:
+    """The error for a step of a thread where another one has the same role."""
+    return f"a circular buffer has one {role_of(op)}, found a second thread that is its {role_of(op)}"

@@ -7,12 +7,13 @@ operation reads from a circular buffer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     FloatAttr,
+    FunctionType,
     IntegerAttr,
     UnitAttr,
     i1,
@@ -39,11 +40,12 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.ttl.elementwise import FUNCTIONS
+
 from .. import ttkernel
+from ..generated import operation
 from ..ttcore import TileType
 from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, tile_of
-
-TileOpT = TypeVar("TileOpT", bound="TileOp")
 
 
 class TileOp(TTLOp):
@@ -73,7 +75,43 @@ class TileOp(TTLOp):
         self.dst_idx = IntegerAttr(number, i32)
 
 
-class TileBinaryOp(TileOp):
+_PROPERTIES = ("dst_idx", "fpu", "dims", "parameters", "value")
+
+
+class _ElementwiseTileOp(TileOp):
+    """Base of the operations whose tiles mostly are of one type, which is written once.
+
+    One that reads a tile that was kept in more bits than it has has them all: `%a, %b : (T, U) -> T`.
+    """
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Read the operands and their types."""
+        names = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        is_mixed = isinstance(type_, FunctionType)
+        types = type_.inputs.data if is_mixed else [type_] * len(names)
+        operands = parser.resolve_operands(names, types, parser.pos)
+        op = cls.create(operands=operands, result_types=type_.outputs.data if is_mixed else [type_])
+        for name, value in attributes.items():
+            (op.properties if name in _PROPERTIES else op.attributes)[name] = value
+        return op
+
+    def print(self, printer: Printer) -> None:
+        """Write the operands and their types."""
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_op_attributes({**self.properties, **self.attributes})
+        printer.print_string(" : ")
+        is_mixed = any(each != self.result.type for each in self.operand_types)
+        printer.print_attribute(
+            FunctionType.from_lists(self.operand_types, [self.result.type]) if is_mixed else self.result.type
+        )
+
+
+class TileBinaryOp(_ElementwiseTileOp):
     """Base of the element-wise operations with two operands: `%c = ttl.tile_add %a, %b : !ttcore.tile<32x32, f32>`."""
 
     FPU: ClassVar[tuple[type[IRDLOperation], type[IRDLOperation]] | None] = None
@@ -84,67 +122,18 @@ class TileBinaryOp(TileOp):
     fpu = opt_prop_def(UnitAttr)
     """Whether the matrix unit does it."""
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Read the operands and their one type."""
-        lhs = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        rhs = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        op = cls.create(
-            operands=[parser.resolve_operand(lhs, type_), parser.resolve_operand(rhs, type_)], result_types=[type_]
-        )
-        return _with_attributes(op, attributes)
-
-    def print(self, printer: Printer) -> None:
-        """Write the operands and their one type."""
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        _print_end(self, printer)
-
     def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
         super().__init__(operands=[lhs, rhs], result_types=[lhs.type])
 
 
-_PROPERTIES = ("dst_idx", "fpu", "dims", "value")
-
-
-def _with_attributes(op: TileOpT, attributes: dict[str, Attribute]) -> TileOpT:
-    for name, value in attributes.items():
-        (op.properties if name in _PROPERTIES else op.attributes)[name] = value
-    return op
-
-
-def _print_end(op: TileOp, printer: Printer) -> None:
-    printer.print_op_attributes({**op.properties, **op.attributes})
-    printer.print_string(" : ")
-    printer.print_attribute(op.result.type)
-
-
-class TileUnaryOp(TileOp):
+class TileUnaryOp(_ElementwiseTileOp):
     """Base of the operations with one operand: `%b = ttl.tile_exp %a : !ttcore.tile<32x32, f32>`."""
 
     IN_PLACE: ClassVar = True
 
     input = operand_def(TileType)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Read the operand and its type."""
-        operand = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        op = cls.create(operands=[parser.resolve_operand(operand, type_)], result_types=[type_])
-        return _with_attributes(op, attributes)
-
-    def print(self, printer: Printer) -> None:
-        """Write the operand and its type."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.input)
-        _print_end(self, printer)
+    parameters = opt_prop_def(ArrayAttr[FloatAttr])
+    """Numbers that the function takes, too."""
 
     def __init__(self, input: SSAValue) -> None:
         super().__init__(operands=[input], result_types=[input.type])
@@ -207,112 +196,48 @@ class TileMinOp(TileBinaryOp):
     LOWERED: ClassVar = ttkernel.MinBinaryTileInitOp, ttkernel.MinBinaryTileOp
 
 
-@irdl_op_definition
-class TileExpOp(TileUnaryOp):
-    """E to the power of each element."""
-
-    name = "ttl.tile_exp"
-    FUNCTION: ClassVar = "exp"
-    LOWERED: ClassVar = ttkernel.ExpTileInitOp, ttkernel.ExpTileOp
-
-
-@irdl_op_definition
-class TileLogOp(TileUnaryOp):
-    """The natural logarithm of each element."""
-
-    name = "ttl.tile_log"
-    FUNCTION: ClassVar = "log"
-    LOWERED: ClassVar = ttkernel.LogTileInitOp, ttkernel.LogTileOp
+TILE_FUNCTIONS = {
+    each.name: operation(
+        TileUnaryOp,
+        f"ttl.tile_{each.name}",
+        each.meaning,
+        __name__,
+        FUNCTION=each.name,
+        LOWERED=(ttkernel.VECTOR_INITS[each.preparation], ttkernel.VECTOR_CALLS[each.callee]),
+    )
+    for each in FUNCTIONS
+}
+"""The operations of the rows of `ttl.elementwise`, by name."""
 
 
 @irdl_op_definition
-class TileSqrtOp(TileUnaryOp):
-    """The square root of each element."""
+class TileRemainderOp(TileBinaryOp):
+    """The remainder of the elements of two tiles, with the sign of the divisor."""
 
-    name = "ttl.tile_sqrt"
-    FUNCTION: ClassVar = "sqrt"
-    LOWERED: ClassVar = ttkernel.SqrtTileInitOp, ttkernel.SqrtTileOp
-
-
-@irdl_op_definition
-class TileRsqrtOp(TileUnaryOp):
-    """One over the square root of each element."""
-
-    name = "ttl.tile_rsqrt"
-    FUNCTION: ClassVar = "rsqrt"
-    LOWERED: ClassVar = ttkernel.RsqrtTileInitOp, ttkernel.RsqrtTileOp
+    name = "ttl.tile_remainder"
+    FUNCTION: ClassVar = "remainder"
+    LOWERED: ClassVar = ttkernel.RemainderBinaryTileInitOp, ttkernel.RemainderBinaryTileOp
 
 
 @irdl_op_definition
-class TileRecipOp(TileUnaryOp):
-    """One over each element."""
+class TileWhereOp(TileOp):
+    """The elements of `%a` where those of `%c` are not zero, and of `%b` elsewhere.
 
-    name = "ttl.tile_recip"
-    FUNCTION: ClassVar = "recip"
-    LOWERED: ClassVar = ttkernel.RecipTileInitOp, ttkernel.RecipTileOp
+    Example: `%r = ttl.tile_where %c, %a, %b : T, T, T -> T`.
+    """
 
+    name = "ttl.tile_where"
+    FUNCTION: ClassVar = "where"
+    LOWERED: ClassVar = ttkernel.WhereTileInitOp, ttkernel.WhereTileOp
 
-@irdl_op_definition
-class TileReluOp(TileUnaryOp):
-    """Each element, or zero where it is negative."""
+    condition = operand_def(TileType)
+    a = operand_def(TileType)
+    b = operand_def(TileType)
 
-    name = "ttl.tile_relu"
-    FUNCTION: ClassVar = "relu"
-    LOWERED: ClassVar = ttkernel.ReluTileInitOp, ttkernel.ReluTileOp
-
-
-@irdl_op_definition
-class TileGeluOp(TileUnaryOp):
-    """X * (1 + erf(x / sqrt(2))) / 2 of each element."""
-
-    name = "ttl.tile_gelu"
-    FUNCTION: ClassVar = "gelu"
-    LOWERED: ClassVar = ttkernel.GeluTileInitOp, ttkernel.GeluTileOp
-
-
-@irdl_op_definition
-class TileTanhOp(TileUnaryOp):
-    """The hyperbolic tangent of each element."""
-
-    name = "ttl.tile_tanh"
-    FUNCTION: ClassVar = "tanh"
-    LOWERED: ClassVar = ttkernel.TanhTileInitOp, ttkernel.TanhTileOp
-
-
-@irdl_op_definition
-class TileSigmoidOp(TileUnaryOp):
-    """1 / (1 + exp(-x)) of each element."""
-
-    name = "ttl.tile_sigmoid"
-    FUNCTION: ClassVar = "sigmoid"
-    LOWERED: ClassVar = ttkernel.SigmoidTileInitOp, ttkernel.SigmoidTileOp
-
-
-@irdl_op_definition
-class TileNegOp(TileUnaryOp):
-    """Each element with the other sign."""
-
-    name = "ttl.tile_neg"
-    FUNCTION: ClassVar = "neg"
-    LOWERED: ClassVar = ttkernel.NegativeTileInitOp, ttkernel.NegativeTileOp
-
-
-@irdl_op_definition
-class TileAbsOp(TileUnaryOp):
-    """Each element without its sign."""
-
-    name = "ttl.tile_abs"
-    FUNCTION: ClassVar = "abs"
-    LOWERED: ClassVar = ttkernel.AbsTileInitOp, ttkernel.AbsTileOp
-
-
-@irdl_op_definition
-class TileSquareOp(TileUnaryOp):
-    """Each element times itself."""
-
-    name = "ttl.tile_square"
-    FUNCTION: ClassVar = "square"
-    LOWERED: ClassVar = ttkernel.SquareTileInitOp, ttkernel.SquareTileOp
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = (
+        "$condition `,` $a `,` $b attr-dict `:` type($condition) `,` type($a) `,` type($b) `->` type($result)"
+    )
 
 
 @irdl_op_definition

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, StringAttr
@@ -17,6 +19,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.ttl.elementwise import FUNCTIONS, Function
 from tlx_xdsl.ttl.tiles import TILE, from_faces, to_faces
 
 from . import tile_math
@@ -146,36 +149,47 @@ def copy_tile(op: Operation) -> Local:
 
 def pack_tile(op: Operation) -> Local:
     """Write a register to a reserved place, rounded to the type of the tile."""
+    return partial(_pack, op)
 
-    def run(thread: CoreThread, dst: int, buffer: CircularBuffer, index: int) -> None:
-        register = _get(op, thread, dst, "waited")
-        registers: Registers = thread.registers
-        start = reserved_tile(op, thread, buffer, index)
-        end = start + buffer.page_bytes
-        core, value = thread.core, register.value
-        if registers.masks is not None and register.reduced != registers.masks:
-            raise wrong(
-                op, thread,
-                "packs with the mask of a reduction what is no result of it: expected 'reduce_uninit' before",
-                [f"{location_of(register.op)}: the register is written here"],
-            )  # fmt: skip
-        if register.reduced is not None and registers.masks is None:
-            raise wrong(
-                op,
-                thread,
-                "packs the result of a reduction without 'reduce_init' before: what is beside it is undefined",
-            )
-        if registers.accumulates:
-            if not core.valid[start:end].all():
-                raise wrong(op, thread, f"adds to tile {index} of {buffer.label}, which was not written")
-            value = value + from_faces(core.memory[start:end].view(buffer.dtype).astype(np.float32))
-        elif core.valid[start:end].any() and thread.machine.checks:
-            raise wrong(op, thread, f"packs into tile {index} of {buffer.label} once more, and overwrites what it has")
-        with np.errstate(over="ignore", invalid="ignore"):
-            packed = to_faces(value).astype(buffer.dtype)
-        core.store(start, packed.view(np.uint8))
+
+def pack_tile_block(op: Operation) -> Local:
+    """Write registers to the next places that were reserved."""
+
+    def run(thread: CoreThread, dst: int, buffer: CircularBuffer, count: int) -> None:
+        for number in range(count):
+            _pack(op, thread, dst + number, buffer, buffer.packed)
+            buffer.packed += 1
 
     return run
+
+
+def _pack(op: Operation, thread: CoreThread, dst: int, buffer: CircularBuffer, index: int) -> None:
+    register = _get(op, thread, dst, "waited")
+    registers: Registers = thread.registers
+    start = reserved_tile(op, thread, buffer, index)
+    end = start + buffer.page_bytes
+    core, value = thread.core, register.value
+    if registers.masks is not None and register.reduced != registers.masks:
+        raise wrong(
+            op, thread,
+            "packs with the mask of a reduction what is no result of it: expected 'reduce_uninit' before",
+            [f"{location_of(register.op)}: the register is written here"],
+        )  # fmt: skip
+    if register.reduced is not None and registers.masks is None:
+        raise wrong(
+            op,
+            thread,
+            "packs the result of a reduction without 'reduce_init' before: what is beside it is undefined",
+        )
+    if registers.accumulates:
+        if not core.valid[start:end].all():
+            raise wrong(op, thread, f"adds to tile {index} of {buffer.label}, which was not written")
+        value = value + from_faces(core.memory[start:end].view(buffer.dtype).astype(np.float32))
+    elif core.valid[start:end].any() and thread.machine.checks:
+        raise wrong(op, thread, f"packs into tile {index} of {buffer.label} once more, and overwrites what it has")
+    with np.errstate(over="ignore", invalid="ignore"):
+        packed = to_faces(value).astype(buffer.dtype)
+    core.store(start, packed.view(np.uint8))
 
 
 def _accumulate_in_memory(op: Operation) -> Local:
@@ -205,8 +219,24 @@ def matmul_tiles(op: Operation) -> Local:
     def run(thread: CoreThread, a: CircularBuffer, b: CircularBuffer, i: int, j: int, dst: int) -> None:
         _expect(op, thread, "acquired")
         with np.errstate(all="ignore"):
-            product = _tile(op, thread, a, i) @ _tile(op, thread, b, j)
-            _put(op, thread, dst, _added(op, thread, dst, product, "sum"))
+            part = _tile(op, thread, a, i) @ _tile(op, thread, b, j)
+            _put(op, thread, dst, _added(op, thread, dst, part, "sum"))
+
+    return run
+
+
+def matmul_block(op: Operation) -> Local:
+    """Add the products of a column of tiles and a row of tiles to registers."""
+    one = matmul_tiles(op)
+
+    def run(
+        thread: CoreThread, a: CircularBuffer, b: CircularBuffer,
+        i: int, j: int, dst: int, transpose: int, ct: int, rt: int, kt: int,
+    ) -> None:  # fmt: skip
+        if transpose:
+            raise wrong(op, thread, "multiplies transposed tiles, which this machine does not")
+        for row, column in product(range(rt), range(ct)):
+            one(thread, a, b, i + row * kt, j + column, dst + row * ct + column)
 
     return run
 
@@ -274,22 +304,25 @@ def transpose_tile(op: Operation) -> Local:
 # On registers --------------------------------------------------------------------------------------------------------
 
 
-def _sfpu_unary(function: tile_math.Unary) -> Builder:
+def _sfpu_unary(function: Function) -> Builder:
     def build(op: Operation) -> Local:
+        compute = tile_math.vector_function(function, op)
+
         def run(thread: CoreThread, dst: int) -> None:
             with np.errstate(all="ignore"):
-                _put(op, thread, dst, function(_get(op, thread, dst).value))
+                _put(op, thread, dst, compute(_get(op, thread, dst).value))
 
         return run
 
     return build
 
 
-def _sfpu_binary(function: Callable[[Array, Array], Array]) -> Builder:
+def _sfpu_several(function: Callable[..., Array]) -> Builder:
     def build(op: Operation) -> Local:
-        def run(thread: CoreThread, a: int, b: int, dst: int) -> None:
+        def run(thread: CoreThread, *registers: int) -> None:
+            *sources, dst = registers
             with np.errstate(all="ignore"):
-                _put(op, thread, dst, function(_get(op, thread, a).value, _get(op, thread, b).value))
+                _put(op, thread, dst, function(*(_get(op, thread, each).value for each in sources)))
 
         return run
 
@@ -327,8 +360,9 @@ def _prepare(op: Operation) -> Local:
 
 
 _PREPARATIONS = (
-    "copy_tile_init", "copy_dest_values_init", "binary_op_init_common", "init_sfpu", "mm_init", "unary_bcast_init",
-    "transpose_wh_init", "fill_tile_init", *(f"{name}_tile_init" for name in tile_math.UNARY),
+    "copy_tile_init", "copy_dest_values_init", "binary_op_init_common", "init_sfpu", "mm_init", "mm_block_init",
+    "unary_bcast_init", "transpose_wh_init", "fill_tile_init", "where_tile_init",
+    *(function.preparation for function in FUNCTIONS),
     *(f"{name}_tiles_init" for name in ("add", "sub", "mul")),
     *(f"{name}_binary_tile_init" for name in tile_math.BINARY),
 )  # fmt: skip
@@ -340,8 +374,10 @@ BUILDERS: dict[str, Builder] = {
     "ttkernel.tile_regs_release": _change("waited", "released"),
     "ttkernel.copy_tile": copy_tile,
     "ttkernel.pack_tile": pack_tile,
+    "ttkernel.pack_tile_block": pack_tile_block,
     "ttkernel.pack_reconfig_l1_acc": _accumulate_in_memory,
     "ttkernel.matmul_tiles": matmul_tiles,
+    "ttkernel.matmul_block": matmul_block,
     "ttkernel.reduce_init": _mask,
     "ttkernel.reduce_tile": reduce_tile,
     "ttkernel.reduce_uninit": _unmask,
@@ -350,7 +386,8 @@ BUILDERS: dict[str, Builder] = {
     "ttkernel.fill_tile": fill_tile,
     "ttkernel.copy_dest_values": copy_register,
     **{f"ttkernel.{name}_tiles": _fpu(tile_math.BINARY[name]) for name in ("add", "sub", "mul")},
-    **{f"ttkernel.{name}_binary_tile": _sfpu_binary(function) for name, function in tile_math.BINARY.items()},
-    **{f"ttkernel.{name}_tile": _sfpu_unary(function) for name, function in tile_math.UNARY.items()},
+    **{f"ttkernel.{name}_binary_tile": _sfpu_several(function) for name, function in tile_math.BINARY.items()},
+    "ttkernel.where_tile": _sfpu_several(tile_math.where),
+    **{f"ttkernel.{function.callee}": _sfpu_unary(function) for function in FUNCTIONS},
     **{f"ttkernel.{name}": _prepare for name in _PREPARATIONS},
 }

@@ -10,9 +10,10 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from .accessors import Accessor
+from .clocks import Moment
 from .machine import CoreThread, Tensor, Transfer, wrong
 from .places import claims_destination, claims_source
-from .races import Moment, note_read, note_write
+from .races import note_read, note_write
 from .translate import Builder, Local, Step, Touch
 
 # Tensors -------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
 from tlx_xdsl.ttl.dialects.ttl.types import CBType as BlockCBType, encoding_of
 from tlx_xdsl.ttl.tiles import PageLayout, from_pages, to_pages
 
-from . import accessors, circular_buffers, compute, core_writes, noc, semaphores
+from . import accessors, circular_buffers, compute, core_writes, noc, printing, semaphores
 from .compute import Registers
 from .endings import check_end, check_thread_end, read_warnings, write_warnings
 from .exploration import Exploration, explore as explore_runs
@@ -86,7 +86,9 @@ class Plan:
             for x in range(grid.x)
         }
         columns = chip.network_columns(grid.x)
-        machine = Machine((grid.x, grid.y), cores, tensors, checks, columns=columns, order=order)
+        machine = Machine(
+            (grid.x, grid.y), cores, tensors, checks, columns=columns, order=order, orders_signals=chip.orders_signals
+        )
         count = self.capacity() if capacity is None else capacity
         for core in cores.values():
             for launched in self.threads:
@@ -129,8 +131,10 @@ class Plan:
         return [each.op for each in self.threads]
 
 
-def make_plan(module: ModuleOp, kernel: str | None = None) -> Plan:
+def make_plan(module: ModuleOp, kernel: str | None = None, dialects: Dialects | None = None) -> Plan:
     """Plan the kernel of a module; `kernel` names its driver where there are several.
+
+    `dialects` are what runs the operations, where it is not `DIALECTS`.
 
     Raises Fault for operations that the machine does not know, and InputError when there is no such kernel.
     """
@@ -148,7 +152,7 @@ def make_plan(module: ModuleOp, kernel: str | None = None) -> Plan:
     launches = [op for op in inside if isinstance(op, LaunchThreadOp)]
     return Plan(
         driver,
-        tuple(_launched(op, driver, functions) for op in launches),
+        tuple(_launched(op, driver, functions, DIALECTS if dialects is None else dialects) for op in launches),
         tuple(op for op in inside if op.name == "ttl.bind_cb"),
         tuple(_initial_values([op for op in inside if op.name == "ttl.create_semaphore"])),
     )
@@ -159,7 +163,7 @@ def _initial_values(ops: Sequence[Operation]) -> list[int]:
     return [values.get(index, 0) for index in range(max(values, default=-1) + 1)]
 
 
-def _launched(op: LaunchThreadOp, driver: KernelDriverOp, functions: dict[str, FuncOp]) -> Launched:
+def _launched(op: LaunchThreadOp, driver: KernelDriverOp, functions: dict[str, FuncOp], dialects: Dialects) -> Launched:
     name = op.callee.root_reference.data
     if (function := functions.get(name)) is None:
         raise fault_at(op, f"no function '{name}', there are {', '.join(functions) or 'none'}")
@@ -171,7 +175,7 @@ def _launched(op: LaunchThreadOp, driver: KernelDriverOp, functions: dict[str, F
     if not isinstance(kind, ThreadAttr):
         raise fault_at(function, f"'{name}' has no '{THREAD}': expected a #ttkernel.thread")
     tensors = [_argument(value, driver) for value in op.arguments]
-    code = translate(function.body.blocks, DIALECTS, name)
+    code = translate(function.body.blocks, dialects, name)
     return Launched(
         function, code, kind.data is ThreadKind.COMPUTE, tuple(number for number in tensors if number is not None)
     )
@@ -217,6 +221,7 @@ _BUILDERS: dict[str, Any] = {
     **core_writes.BUILDERS,
     **semaphores.BUILDERS,
     **compute.BUILDERS,
+    **printing.BUILDERS,
 }
 DIALECTS = Dialects(_BUILDERS, {}, frozenset(("func.return",)))
 

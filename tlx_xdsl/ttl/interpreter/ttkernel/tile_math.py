@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects.base.tensors import element_type_of
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.rounding import round_to
+from tlx_xdsl.ttl.elementwise import Function, evaluate
 from tlx_xdsl.ttl.tiles import NUMPY
+
+from .translate import attribute
 
 Unary = Callable[[Array], Array]
 
-_HALF_ROOT = np.float32(math.sqrt(0.5))
-_ERF: Any = np.vectorize(math.erf, otypes=[np.float64])
-
-
-def _gelu(x: Array) -> Array:
-    return (0.5 * x * (1.0 + _ERF(x * _HALF_ROOT))).astype(np.float32)
-
-
-def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
-
-
-UNARY: dict[str, Unary] = {
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "recip": lambda x: 1 / x,
-    "relu": lambda x: np.maximum(x, np.float32(0)),
-    "gelu": _gelu,
-    "tanh": np.tanh,
-    "sigmoid": _sigmoid,
-    "neg": np.negative,
-    "negative": np.negative,
-    "abs": np.abs,
-    "square": np.square,
-}
 BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -50,7 +25,20 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "div": np.divide,
     "max": np.maximum,
     "min": np.minimum,
+    "remainder": np.remainder,
 }
+
+
+def vector_function(function: Function, op: Operation) -> Unary:
+    """A function of the vector unit with the numbers that an operation gives it."""
+    given: Any = attribute(op, "parameters")
+    numbers = () if given is None else tuple(float(each.value.data) for each in given)
+    return lambda tile: evaluate(function, tile, numbers)
+
+
+def where(condition: Array, a: Array, b: Array) -> Array:
+    """Elements of `a` where those of the condition are not zero, of `b` elsewhere."""
+    return np.where(condition != 0, a, b)
 
 
 def dtype_of(type_: Attribute) -> np.dtype[Any]:

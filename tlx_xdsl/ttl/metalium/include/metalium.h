@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string>
+
 #define tt_l1_ptr
 #define ALWI inline __attribute__((always_inline))
 #define FORCE_INLINE inline __attribute__((always_inline))
@@ -47,6 +49,7 @@ uint32_t get_semaphore(Site, uint32_t);
 void semaphore_send(Site, uint32_t local, uint64_t address, uint32_t count, int loopback);
 void semaphore_inc(Site, uint64_t address, uint32_t value);
 void semaphore_set(Site, uint32_t address, uint32_t value);
+uint32_t semaphore_value(Site, uint32_t address);
 void semaphore_wait(Site, uint32_t address, uint32_t value, bool at_least);
 uint32_t coordinate(int axis, bool logical);
 uint32_t virtual_column(uint32_t logical);
@@ -62,17 +65,45 @@ void matrix_binary(Site, const char *name, uint32_t a, uint32_t b, uint32_t i, u
 void broadcast(Site, BroadcastType, uint32_t cb, uint32_t tile, uint32_t dst);
 void keep_broadcast(Site, bool);
 void transpose(Site, const char *name, uint32_t cb, uint32_t tile, uint32_t dst);
-void matmul(Site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t dst);
+void matmul(Site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t dst, int block = 0);
+inline int block_variant(uint32_t ct, uint32_t rt, uint32_t kt) { return int((kt * 32 + rt) * 32 + ct); }
 void reduce(Site, PoolType, ReduceDim, uint32_t cb, uint32_t scaler, uint32_t tile, uint32_t scaler_tile, uint32_t dst);
 void set_reduce_mask(Site, int dim);
 void vector_binary(Site, const char *name, uint32_t a, uint32_t b, uint32_t out);
-void vector_unary(Site, const char *name, uint32_t dst);
+void vector_where(Site, uint32_t condition, uint32_t a, uint32_t b, uint32_t out);
+void vector_unary(Site, const char *unit, const char *name, uint32_t dst, uint32_t a, uint32_t b, uint32_t c);
 void fill(Site, uint32_t dst, float value);
 void copy_dst(Site, uint32_t source, uint32_t target);
 void pack(Site, bool at_index, uint32_t dst, uint32_t cb, uint32_t tile);
 void pack_accumulate(Site, uint32_t enabled);
 
+// Text for the host: `{}` stands for a value.
+void print(const std::string &);
+std::string tile_text(Site, uint32_t cb, uint32_t tile, bool written);
+inline std::string shown(const std::string &value) { return value; }
+template <class T>
+std::string shown(T value) { return std::to_string(value); }
+inline void print_format(std::string text) { print(text); }
+template <class First, class... Rest>
+void print_format(const std::string &text, const First &first, const Rest &...rest) {
+  size_t at = text.find("{}");
+  print_format(text.substr(0, at) + shown(first) + text.substr(at + 2), rest...);
+}
+
 }  // namespace machine
+
+#define DPRINT(...) machine::print_format(__VA_ARGS__)
+#define DPRINT_UNPACK(...) DPRINT(__VA_ARGS__)
+#define DPRINT_MATH(...) DPRINT(__VA_ARGS__)
+#define DPRINT_PACK(...) DPRINT(__VA_ARGS__)
+struct SliceRange {
+  static SliceRange hw0_32_8() { return {}; }
+};
+enum { TSLICE_INPUT_CB, TSLICE_OUTPUT_CB };
+enum { TSLICE_WR_PTR, TSLICE_RD_PTR };
+inline std::string TSLICE(uint32_t cb, uint32_t tile, SliceRange, int type = -1, int = 0, METALIUM_SITE) {
+  return machine::tile_text(METALIUM_HERE, cb, tile, type == TSLICE_OUTPUT_CB);
+}
 
 // --- arguments and places
 

@@ -51,6 +51,23 @@ inline void mm_init(uint32_t a, uint32_t b, uint32_t out, uint32_t = 0, METALIUM
 inline void matmul_tiles(uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t dst, METALIUM_SITE) {
   machine::matmul(METALIUM_HERE, a, b, i, j, dst);
 }
+// A product of blocks is set up for its size; a call is for one column of tiles and one row of tiles.
+inline void matmul_block_init(uint32_t a, uint32_t b, uint32_t = 0, uint32_t ct = 1, uint32_t rt = 1, uint32_t kt = 1,
+                              METALIUM_SITE) {
+  machine::set_up_unit(METALIUM_HERE, "matmul_block", machine::block_variant(ct, rt, kt), b, a);
+}
+inline void mm_block_init(uint32_t a, uint32_t b, uint32_t out, uint32_t = 0, uint32_t ct = 1, uint32_t rt = 1,
+                          uint32_t kt = 1, METALIUM_SITE) {
+  machine::startup(METALIUM_HERE, b, a, out, false);
+  machine::set_up_unit(METALIUM_HERE, "matmul_block", machine::block_variant(ct, rt, kt), b, a);
+}
+inline void matmul_block(uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t dst, uint32_t, uint32_t ct,
+                         uint32_t rt, uint32_t kt, METALIUM_SITE) {
+  int variant = machine::block_variant(ct, rt, kt);
+  for (uint32_t row = 0; row < rt; row++)
+    for (uint32_t column = 0; column < ct; column++)
+      machine::matmul(METALIUM_HERE, a, b, i + row * kt, j + column, dst + row * ct + column, variant);
+}
 template <BroadcastType type>
 void unary_bcast_init(uint32_t cb, METALIUM_SITE) {
   machine::set_up_unit(METALIUM_HERE, "unary_bcast", int(type), cb, -1);
@@ -111,30 +128,90 @@ METALIUM_BINARY(div_binary)
 METALIUM_BINARY(binary_max)
 METALIUM_BINARY(binary_min)
 
+METALIUM_BINARY(remainder_binary)
+inline void where_tile_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, "where"); }
+template <DataFormat>
+void where_tile(uint32_t condition, uint32_t a, uint32_t b, uint32_t out, METALIUM_SITE) {
+  machine::vector_where(METALIUM_HERE, condition, a, b, out);
+}
+
 // With template arguments a function trades precision for time; the machine has the precise form only.
-#define METALIUM_UNARY(name)                                                                                   \
+#define METALIUM_VECTOR_INIT(name)                                                                             \
   template <bool approximate = false>                                                                          \
   void name##_tile_init(METALIUM_SITE) {                                                                       \
     static_assert(!approximate, "the machine has no approximate form of " #name);                              \
     machine::set_up_vector_unit(METALIUM_HERE, #name);                                                         \
-  }                                                                                                            \
+  }
+#define METALIUM_VECTOR(name, unit)                                                                            \
   template <bool approximate = false>                                                                          \
   void name##_tile(uint32_t dst, METALIUM_SITE) {                                                              \
     static_assert(!approximate, "the machine has no approximate form of " #name);                              \
-    machine::vector_unary(METALIUM_HERE, #name, dst);                                                          \
+    machine::vector_unary(METALIUM_HERE, unit, #name, dst, 0, 0, 0);                                           \
   }
+#define METALIUM_UNARY(name)                                                                                   \
+  METALIUM_VECTOR_INIT(name)                                                                                   \
+  METALIUM_VECTOR(name, #name)
 METALIUM_UNARY(exp)
+METALIUM_UNARY(exp2)
+METALIUM_UNARY(expm1)
 METALIUM_UNARY(log)
+METALIUM_UNARY(log1p)
 METALIUM_UNARY(sqrt)
 METALIUM_UNARY(rsqrt)
 METALIUM_UNARY(recip)
-METALIUM_UNARY(relu)
-METALIUM_UNARY(gelu)
-METALIUM_UNARY(tanh)
-METALIUM_UNARY(sigmoid)
+METALIUM_UNARY(square)
 METALIUM_UNARY(negative)
 METALIUM_UNARY(abs)
-METALIUM_UNARY(square)
+METALIUM_UNARY(sign)
+METALIUM_UNARY(signbit)
+METALIUM_UNARY(sin)
+METALIUM_UNARY(cos)
+METALIUM_UNARY(tan)
+METALIUM_UNARY(asin)
+METALIUM_UNARY(acos)
+METALIUM_UNARY(atan)
+METALIUM_UNARY(asinh)
+METALIUM_UNARY(acosh)
+METALIUM_UNARY(atanh)
+METALIUM_UNARY(tanh)
+METALIUM_UNARY(relu)
+METALIUM_UNARY(gelu)
+METALIUM_UNARY(sigmoid)
+METALIUM_UNARY(silu)
+METALIUM_UNARY(softsign)
+METALIUM_UNARY(hardsigmoid)
+
+METALIUM_VECTOR_INIT(rounding_op)
+METALIUM_VECTOR(floor, "rounding_op")
+METALIUM_VECTOR(ceil, "rounding_op")
+METALIUM_VECTOR(trunc, "rounding_op")
+METALIUM_VECTOR(frac, "rounding_op")
+inline void round_tile(uint32_t dst, int32_t decimals, METALIUM_SITE) {
+  machine::vector_unary(METALIUM_HERE, "rounding_op", "round", dst, uint32_t(decimals), 0, 0);
+}
+
+// Numbers are the bits of an f32.
+#define METALIUM_UNARY_1(name)                                                                                 \
+  METALIUM_VECTOR_INIT(name)                                                                                   \
+  inline void name##_tile(uint32_t dst, uint32_t a, METALIUM_SITE) {                                           \
+    machine::vector_unary(METALIUM_HERE, #name, #name, dst, a, 0, 0);                                          \
+  }
+#define METALIUM_UNARY_2(name)                                                                                 \
+  METALIUM_VECTOR_INIT(name)                                                                                   \
+  inline void name##_tile(uint32_t dst, uint32_t a, uint32_t b, METALIUM_SITE) {                               \
+    machine::vector_unary(METALIUM_HERE, #name, #name, dst, a, b, 0);                                          \
+  }
+METALIUM_UNARY_1(power)
+METALIUM_UNARY_1(elu)
+METALIUM_UNARY_1(leaky_relu)
+METALIUM_UNARY_1(unary_gt)
+METALIUM_UNARY_2(celu)
+METALIUM_UNARY_2(selu)
+METALIUM_UNARY_2(clamp)
+METALIUM_VECTOR_INIT(softplus)
+inline void softplus_tile(uint32_t dst, uint32_t beta, uint32_t reciprocal, uint32_t threshold, METALIUM_SITE) {
+  machine::vector_unary(METALIUM_HERE, "softplus", "softplus", dst, beta, reciprocal, threshold);
+}
 
 inline void fill_tile_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, "fill"); }
 inline void fill_tile(uint32_t dst, float value, METALIUM_SITE) { machine::fill(METALIUM_HERE, dst, value); }
@@ -157,5 +234,11 @@ inline void tile_regs_release(METALIUM_SITE) { machine::tile_regs(METALIUM_HERE,
 template <bool out_of_order = false>
 void pack_tile(uint32_t dst, uint32_t cb, uint32_t tile = 0, METALIUM_SITE) {
   machine::pack(METALIUM_HERE, out_of_order, dst, cb, tile);
+}
+inline void pack_block(uint32_t dst, uint32_t cb, uint32_t tiles, METALIUM_SITE) {
+  for (uint32_t tile = 0; tile < tiles; tile++) machine::pack(METALIUM_HERE, false, dst + tile, cb, 0);
+}
+inline void pack_tile_block(uint32_t dst, uint32_t cb, uint32_t tiles, METALIUM_SITE) {
+  pack_block(dst, cb, tiles, file, line);
 }
 inline void pack_reconfig_l1_acc(uint32_t enabled, METALIUM_SITE) { machine::pack_accumulate(METALIUM_HERE, enabled); }

@@ -151,7 +151,8 @@ class Chain:
         self._iterators = [REDUCTION if dim in op.dimensions else PARALLEL for dim in range(2)]
         self._output_map = tuple(ZERO if dim in op.dimensions else expr for dim, expr in enumerate((ROW, COLUMN)))
         tile = self._argument(op.input, (ROW, COLUMN))
-        return self._add(op, [tile, self._argument(self._scaler(op), (ZERO, ZERO)), output])
+        scaler = self._scaler(op) if op.scaler is None else op.scaler
+        return self._add(op, [tile, self._argument(scaler, (ZERO, ZERO)), output])
 
 
 def is_exact(op: ttl.BlockComputeOp) -> bool:

@@ -24,24 +24,24 @@ class CompilerBuffers:
         self.waits: list[ttl.CBWaitOp] = []
         """Those for computed blocks, which are to be popped."""
 
-    def reserve(self, op: Operation, tile: TileType, shape: Sequence[int], at: Operation) -> ttl.CBReserveOp:
-        """A block of a new buffer, for what `op` makes, reserved before `at`."""
+    def create(self, op: Operation, tile: TileType, shape: Sequence[int]) -> SSAValue:
+        """A new buffer for one block, which `op` needs."""
         type_ = ttl.CBType.get(tuple(shape), tile, 1)
-        cb = insert_before(self._first_thread, ttl.CreateCBOp(type_, internal=True), located_at=op)
-        reserve = insert_before(at, ttl.CBReserveOp(cb.result), located_at=op)
-        view_of(reserve)
-        return reserve
+        return insert_before(self._first_thread, ttl.CreateCBOp(type_, internal=True), located_at=op).result
+
+    def reserve(self, op: Operation, cb: SSAValue, at: Operation) -> ttl.CBReserveOp:
+        """A block of a buffer, for what `op` makes, reserved before `at`."""
+        return view_of(insert_before(at, ttl.CBReserveOp(cb), located_at=op))
 
     def read(self, reserve: ttl.CBReserveOp, at: Operation) -> ttl.CBWaitOp:
         """The block after it was written, waited for before `at`."""
         insert_before(at, ttl.CBPushOp(reserve.cb), located_at=reserve)
-        wait = insert_before(at, ttl.CBWaitOp(reserve.cb), located_at=reserve)
-        view_of(wait)
-        return wait
+        return view_of(insert_before(at, ttl.CBWaitOp(reserve.cb), located_at=reserve))
 
     def buffer(self, op: ttl.BlockComputeOp) -> tuple[ttl.CBReserveOp, SSAValue]:
         """The place of the block that `op` makes, and the block after it was written there; both before `op`."""
-        reserve = self.reserve(op, ttl.tile_of(op.result.type), ttl.block_shape(op.result.type), op)
+        type_ = op.result.type
+        reserve = self.reserve(op, self.create(op, ttl.tile_of(type_), ttl.block_shape(type_)), op)
         wait = self.read(reserve, op)
         self.waits.append(wait)
         return reserve, wait.view
@@ -56,7 +56,7 @@ class CompilerBuffers:
     def _fill(self, op: ttl.ReduceOp, tile: TileType) -> SSAValue:
         begin, end = self._thread.body.block.first_op, self._thread.body.block.last_op
         assert begin is not None and end is not None, "a thread ends in an operation"
-        reserve = self.reserve(op, tile, (1, 1), begin)
+        reserve = self.reserve(op, self.create(op, tile, (1, 1)), begin)
         fill = insert_before(begin, ttl.FillOp(FloatAttr(1.0, f32), TensorType(tile, [1, 1])), located_at=op)
         insert_before(begin, ttl.StoreOp(fill.result, reserve.view), located_at=op)
         wait = self.read(reserve, begin)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from typing import Literal, NamedTuple, cast
 
 from xdsl.dialects.builtin import UnitAttr
@@ -13,8 +13,12 @@ from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.ttl.analysis.dst_capacity import kernel_around
 from tlx_xdsl.ttl.analysis.dst_liveness import Node, Overflow, Plan, allocate
 from tlx_xdsl.ttl.analysis.dst_orders import orders
+from tlx_xdsl.ttl.analysis.dst_spilling import cut
 from tlx_xdsl.ttl.dialects import ttl
 from tlx_xdsl.ttl.dialects.ttcore import element_bytes
+
+from .parts import made_for, tile_ops, yielded
+from .tiling import parallel
 
 FPUChoice = Literal["auto", "always", "never"]
 """When the matrix unit adds, subtracts and multiplies: wherever it can, or for tiles of 16 bits only, or never."""
@@ -29,12 +33,20 @@ class Way(NamedTuple):
     plan: Plan
 
 
-def best_plan(compute: ttl.ComputeOp, capacity: int, fpu: FPUChoice) -> Way | Overflow:
+def best_plan(
+    compute: ttl.ComputeOp, capacity: int, fpu: FPUChoice, outputs: Sequence[SSAValue] | None = None
+) -> Way | Overflow:
     """The first allocation that fits: in program order, in another one, with tiles that are loaded several times,
     and at last without the matrix unit, whose results may not share registers. If none fits, what is missing first.
+
+    `outputs` are some of the tiles that the body gives, without the others; all by default.
     """
+    values = yielded(compute) if outputs is None else outputs
+    ops = tile_ops(compute)
+    if outputs is not None:
+        ops = [op for op in ops if op.result in made_for(outputs)]
     found: Overflow | None = None
-    for way, result in _ways(compute, capacity, fpu):
+    for way, result in _ways(ops, values, capacity, fpu):
         if isinstance(result, Plan):
             return Way(way, result)
         found = found or result
@@ -42,36 +54,59 @@ def best_plan(compute: ttl.ComputeOp, capacity: int, fpu: FPUChoice) -> Way | Ov
     return found
 
 
-def _ways(compute: ttl.ComputeOp, capacity: int, fpu: FPUChoice) -> Iterator[tuple[bool, Plan | Overflow]]:
-    outputs = _outputs(compute)
-    for use_fpu in {"auto": [True, False], "always": [True], "never": [False]}[fpu]:
-        nodes = [_node(op, uses_fpu(op, fpu) and use_fpu) for op in tile_ops(compute)]
+def _ways(
+    ops: Sequence[ttl.TileOp], outputs: Sequence[SSAValue], capacity: int, fpu: FPUChoice
+) -> Iterator[tuple[bool, Plan | Overflow]]:
+    for use_fpu in _UNITS[fpu]:
+        nodes = _nodes(ops, fpu if use_fpu else "never")
         for reload in (False, True):
             for order in orders(nodes, outputs):
                 yield use_fpu, allocate(order, outputs, capacity, reload=reload)
 
 
-def tile_ops(compute: ttl.ComputeOp) -> list[ttl.TileOp]:
-    """The operations of the body."""
-    return [op for op in compute.body.block.ops if isinstance(op, ttl.TileOp)]
+_UNITS = {"auto": [True, False], "always": [True], "never": [False]}
+"""Whether the matrix unit is used, in the order of what is tried."""
 
 
-def _yield(compute: ttl.ComputeOp) -> ttl.YieldOp:
-    end = compute.body.block.last_op
-    assert isinstance(end, ttl.YieldOp), "checked by the verifier"
-    return end
+def parts_that_fit(compute: ttl.ComputeOp, capacity: int, fpu: FPUChoice) -> list[list[int]] | None:
+    """The numbers of the operations of a compute in parts that registers suffice for, in order.
+
+    None where that is not needed, because one for each output would do, or not possible.
+    """
+    outputs = yielded(compute)
+    if len(parallel(compute)) < len(compute.iterator_types):
+        return None
+    ways = [[outputs], [[value] for value in outputs]]
+    if any(all(isinstance(best_plan(compute, capacity, fpu, each), Way) for each in way) for way in ways):
+        return None
+
+    def fits(nodes: Sequence[Node], wanted: Sequence[Hashable]) -> bool:
+        ops = [_owner(node.result) for node in nodes]
+        return any(
+            isinstance(allocate(_nodes(ops, fpu if use_fpu else "never"), wanted, capacity, reload=reload), Plan)
+            for use_fpu in _UNITS[fpu]
+            for reload in (False, True)
+        )
+
+    needed = made_for(outputs)
+    ops = tile_ops(compute)
+    numbers: dict[Hashable, int] = {op.result: number for number, op in enumerate(ops)}
+    found = cut(_nodes([op for op in ops if op.result in needed], "never"), outputs, fits)
+    return None if found is None else [[numbers[node.result] for node in part] for part in found.parts]
 
 
-def _outputs(compute: ttl.ComputeOp) -> Sequence[SSAValue]:
-    return tuple(_yield(compute).tiles)
+def _nodes(ops: Sequence[ttl.TileOp], fpu: FPUChoice) -> list[Node]:
+    """The facts of operations that an allocation is made of."""
+    made = {op.result for op in ops}
+    return [_node(op, uses_fpu(op, fpu, made)) for op in ops]
 
 
-def uses_fpu(op: ttl.TileOp, fpu: FPUChoice) -> bool:
-    """Return whether the matrix unit is to do an operation: both operands must come straight from circular buffers."""
+def uses_fpu(op: ttl.TileOp, fpu: FPUChoice, made: Container[SSAValue]) -> bool:
+    """Return whether the matrix unit is to do an operation: none of its operands may be `made` in a register."""
     if not isinstance(op, ttl.TileBinaryOp) or op.FPU is None or fpu == "never":
         return False
-    is_short = element_bytes(ttl.tile_of(op.result.type).data_type) == _FPU_BYTES
-    return all(isinstance(each, BlockArgument) for each in op.operands) and (fpu == "always" or is_short)
+    is_short = all(element_bytes(ttl.tile_of(each.type).data_type) == _FPU_BYTES for each in op.operands)
+    return not any(each in made for each in op.operands) and (fpu == "always" or is_short)
 
 
 def _node(op: ttl.TileOp, fpu: bool) -> Node:
@@ -97,7 +132,9 @@ def _in_registers(op: ttl.TileOp, fpu: bool) -> list[int]:
 def apply_plan(compute: ttl.ComputeOp, way: Way, fpu: FPUChoice) -> None:
     """Write an allocation into the body: the order, loads and copies, and the numbers of the registers."""
     block = compute.body.block
-    end = _yield(compute)
+    end = block.last_op
+    assert end is not None, "a body ends in a ttl.yield"
+    made = {op.result for op in tile_ops(compute)}
     for op in block.ops:
         op.detach()
     current: dict[int, SSAValue] = {}
@@ -108,7 +145,7 @@ def apply_plan(compute: ttl.ComputeOp, way: Way, fpu: FPUChoice) -> None:
             op.location = value.owner.location if isinstance(value.owner, ttl.TileOp) else compute.location
         else:
             op = _owner(step.node.result)
-            is_fpu = way.fpu and uses_fpu(op, fpu)
+            is_fpu = way.fpu and uses_fpu(op, fpu, made)
             for number, register in zip(_in_registers(op, is_fpu), step.reads, strict=True):
                 op.operands[number] = current[register]
         op.register = step.register
@@ -138,13 +175,13 @@ def overflow_error(compute: ttl.ComputeOp, capacity: int, found: Overflow) -> Co
         _place(compute, _value(found.wanted)),
         f"insufficient DST registers: all {capacity} in use",
         [
-            *(f"in use: {_named(compute, _value(value))}" for value in found.alive),
-            _suggestion(compute),
+            *(f"in use: {named(compute, _value(value))}" for value in found.alive),
+            suggestion(compute),
         ],
     )
 
 
-def _suggestion(compute: ttl.ComputeOp) -> str:
+def suggestion(compute: ttl.ComputeOp) -> str:
     """Return what makes a compute fit, as far as it is not so yet."""
     ways = ["store an intermediate block to a circular buffer and wait for it there"]
     if any(element_bytes(ttl.tile_of(each.type).data_type) > _FPU_BYTES for each in compute.body.block.args):
@@ -162,7 +199,7 @@ def _place(compute: ttl.ComputeOp, value: SSAValue) -> Operation:
     return compute if reader is None else reader
 
 
-def _named(compute: ttl.ComputeOp, value: SSAValue) -> str:
+def named(compute: ttl.ComputeOp, value: SSAValue) -> str:
     """A tile in words, with its line."""
     if isinstance(value, BlockArgument):
         view = [*compute.inputs, *compute.outputs][value.index]

@@ -79,6 +79,11 @@ def _binary(op: ttl.TileBinaryOp) -> Calls:
 
 
 @calls_of.register
+def _unary(op: ttl.TileUnaryOp) -> Calls:
+    return Calls(*op.LOWERED, [], own={} if op.parameters is None else {"parameters": op.parameters})
+
+
+@calls_of.register
 def _copy(op: ttl.TileCopyOp) -> Calls:
     if not isinstance(op.input, BlockArgument):
         return Calls(*op.LOWERED, [])

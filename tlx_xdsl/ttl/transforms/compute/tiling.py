@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from xdsl.dialects import affine
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, IndexType, IntegerAttr, UnitAttr
@@ -34,7 +34,7 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before, replace
-from tlx_xdsl.ttl.analysis.multitile import sub_block
+from tlx_xdsl.ttl.analysis.multitile import Pieces, sub_block
 from tlx_xdsl.ttl.dialects import ttl
 
 # `linalg.generic` operations whose bodies compute with tiles.
@@ -124,6 +124,7 @@ def tile_ops(generic: linalg.GenericOp) -> list[ttl.TileOp]:
 
 TILED = "ttl.tiled"
 """Attribute of a sub-block."""
+StructuredT = TypeVar("StructuredT", ttl.ComputeOp, linalg.GenericOp)
 
 
 class Range(NamedTuple):
@@ -135,12 +136,21 @@ class Range(NamedTuple):
 
 def tile(generic: linalg.GenericOp) -> list[linalg.GenericOp]:
     """Replace an operation by a nest of loops over sub-blocks; the operations on these, which may be itself."""
+    found = [generic] if TILED in generic.attributes else in_pieces(generic, number_of(generic, UNROLL))
+    if found != [generic]:
+        for each in found:
+            each.attributes[TILED] = UnitAttr()
+    return found
+
+
+def in_pieces(generic: StructuredT, tiles: int, *, equal: bool = False) -> list[StructuredT]:
+    """Replace an operation by loops over sub-blocks of at most so many tiles, all `equal` or not; those on these."""
     sizes = loops_of(generic)
     cut = parallel(generic)
-    pieces = sub_block([sizes[loop] for loop in cut], number_of(generic, UNROLL))
-    if TILED in generic.attributes or all(each.number == 1 for each in pieces):
+    pieces = pieces_of(generic, tiles, equal=equal)
+    if all(each.number == 1 for each in pieces):
         return [generic]
-    found: list[linalg.GenericOp] = []
+    found: list[StructuredT] = []
     for spans in product(*(each.spans for each in pieces)):
         ranges = [Range(0, size) for size in sizes]
         anchor: Operation = generic
@@ -154,7 +164,13 @@ def tile(generic: linalg.GenericOp) -> list[linalg.GenericOp]:
     return found
 
 
-def _loop(anchor: Operation, generic: linalg.GenericOp, begin: int, end: int, step: int) -> tuple[Operation, SSAValue]:
+def pieces_of(generic: ttl.ComputeOp | linalg.GenericOp, tiles: int, *, equal: bool = False) -> tuple[Pieces, ...]:
+    """Return how each parallel loop is cut for sub-blocks of at most so many tiles."""
+    sizes = loops_of(generic)
+    return sub_block([sizes[loop] for loop in parallel(generic)], tiles, equal=equal)
+
+
+def _loop(anchor: Operation, generic: Operation, begin: int, end: int, step: int) -> tuple[Operation, SSAValue]:
     """A loop before `anchor`: the end of its body, and its index."""
     last = affine.YieldOp.get()
     last.location = generic.location
@@ -165,10 +181,9 @@ def _loop(anchor: Operation, generic: linalg.GenericOp, begin: int, end: int, st
     return last, body.args[0]
 
 
-def _sub_block(generic: linalg.GenericOp, anchor: Operation, ranges: list[Range]) -> linalg.GenericOp:
+def _sub_block(generic: StructuredT, anchor: Operation, ranges: list[Range]) -> StructuredT:
     """The operation on a part of each operand, before `anchor`."""
     clone = generic.clone()
-    clone.attributes[TILED] = UnitAttr()
     insert_before(anchor, clone, located_at=generic)
     for number, map_ in enumerate(generic.indexing_maps):
         if memref.is_memref(generic.operands[number].type):
@@ -176,7 +191,7 @@ def _sub_block(generic: linalg.GenericOp, anchor: Operation, ranges: list[Range]
     return clone
 
 
-def _part(whole: SSAValue, map_: AffineMap, ranges: list[Range], user: linalg.GenericOp) -> SSAValue:
+def _part(whole: SSAValue, map_: AffineMap, ranges: list[Range], user: Operation) -> SSAValue:
     """The part of a block that belongs to parts of the loops."""
     boxes = [ranges[expr.position] if isinstance(expr, AffineDimExpr) else Range(0, 1) for expr in map_.results]
     offsets, sizes = [box.begin for box in boxes], [box.size for box in boxes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import TypeVar
 
 from xdsl.dialects.builtin import FunctionType, MemRefType, StridedLayoutAttr
 from xdsl.ir import Attribute
@@ -10,6 +11,8 @@ from xdsl.ir import Attribute
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.transforms.rewriting import ops_of, retype
 from tlx_xdsl.ttl.dialects import ttl
+
+AcquireOpT = TypeVar("AcquireOpT", bound=ttl.AcquireOp)
 
 
 def retype_arguments(kernel: ttl.KernelOp) -> None:
@@ -30,7 +33,7 @@ def retype_views(kernel: ttl.KernelOp) -> None:
         retype(op.result, _memory(op.result.type, is_one_of_several=True))
 
 
-def view_of(op: ttl.AcquireOp) -> ttl.AcquireOp:
+def view_of(op: AcquireOpT) -> AcquireOpT:
     """The operation with its block as memory."""
     retype(op.view, _memory(op.view.type))
     return op

@@ -5,10 +5,11 @@ An operation without a function here is a call of the function of its name with 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, IntegerType, StringAttr, f32, i32
-from xdsl.dialects.emitc import EmitC_PointerType
+from xdsl.dialects.emitc import EmitC_OpaqueAttr, EmitC_PointerType
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at
@@ -185,6 +186,12 @@ def _l1_pointer(op: ttkernel.CastToL1PtrOp, to: Conversion) -> None:
     to.set(op.result, value)
 
 
+@convert_call.register
+def _semaphore_value(op: ttkernel.SemaphoreValueOp, to: Conversion) -> None:
+    value = to.result(f"*{to.profile.local_memory}", [to.value(op.pointer)], ADDRESS, template=["volatile uint32_t"])
+    to.set(op.result, value)
+
+
 # --- the compute engine
 
 
@@ -218,8 +225,8 @@ def reconfigure(
 def _init_sfpu(op: ttkernel.InitSFPUOp, to: Conversion) -> None:
     end_broadcast(to)
     if to.profile.has_startup:
+        # The tiles that come from it have an init of their own.
         reconfigure(to, op.icb, out=op.ocb)
-        to.call("copy_init", [to.value(op.icb)])
     else:
         to.call("init_sfpu", _operands(op, to))
 
@@ -258,6 +265,17 @@ def _matmul_init(op: ttkernel.MMInitOp, to: Conversion) -> None:
         to.call("matmul_init", [to.value(op.in0), to.value(op.in1)])
     else:
         to.call("mm_init", _operands(op, to))
+
+
+@convert_call.register
+def _matmul_block_init(op: ttkernel.MMBlockInitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    operands = _operands(op, to)
+    if to.profile.has_startup:
+        reconfigure(to, op.in0, op.in1, op.out, swapped=True)
+        to.call("matmul_block_init", [*operands[:2], *operands[3:]])
+    else:
+        to.call("mm_block_init", operands)
 
 
 @convert_call.register
@@ -341,8 +359,7 @@ def _fill(op: ttkernel.FillTileOp, to: Conversion) -> None:
 def _copy_dst(op: ttkernel.CopyDestValuesOp, to: Conversion) -> None:
     source, target = _operands(op, to)
     if to.profile.has_startup:
-        kind = "Float32" if to.has_wide_buffers else "Float16_b"
-        to.call("copy_dest_values", [source, target], template=[f"DataFormat::{kind}"])
+        to.call("copy_dest_values", [source, target], template=[f"DataFormat::{_register_format(to)}"])
     else:
         to.call("copy_dest_values", [target, source])
 
@@ -355,8 +372,75 @@ def _pack(op: ttkernel.PackTileOp, to: Conversion) -> None:
     to.call("pack_tile", _operands(op, to), template=["true"])
 
 
-@convert_call.register(ttkernel.GeluTileInitOp)
-@convert_call.register(ttkernel.GeluTileOp)
-def _gelu(op: ttkernel.GeluTileInitOp | ttkernel.GeluTileOp, to: Conversion) -> None:
-    # The fast approximation is what Metalium takes where nothing is said.
-    to.call(_callee(op, to), _operands(op, to), template=["false"])
+@convert_call.register
+def _pack_block(op: ttkernel.PackTileBlockOp, to: Conversion) -> None:
+    if to.packs_formats:
+        reconfigure(to, None, out=op.cb)
+    to.call(_callee(op, to), _operands(op, to))
+
+
+@convert_call.register
+def _vector_init(op: ttkernel.VectorInitOp, to: Conversion) -> None:
+    to.call(_callee(op, to), template=op.FUNCTION.template)
+
+
+@convert_call.register
+def _vector(op: ttkernel.VectorOp, to: Conversion) -> None:
+    numbers = () if op.parameters is None else tuple(float(each.value.data) for each in op.parameters)
+    bits = [_number(each, op.FUNCTION.integers) for each in op.FUNCTION.arguments(numbers)]
+    arguments = [IntegerAttr.from_index_int_value(0), *bits] if bits else None
+    to.call(_callee(op, to), _operands(op, to), template=op.FUNCTION.template, arguments=arguments)
+
+
+def _number(number: int, is_integer: bool) -> EmitC_OpaqueAttr:
+    """An argument: an integer, or the bits of an f32."""
+    return EmitC_OpaqueAttr(StringAttr(f"{number}" if is_integer else f"0x{number:08x}u"))
+
+
+@convert_call.register
+def _where(op: ttkernel.WhereTileOp, to: Conversion) -> None:
+    to.call("where_tile", _operands(op, to), template=[f"DataFormat::{_register_format(to)}"])
+
+
+def _register_format(to: Conversion) -> str:
+    return "Float32" if to.has_wide_buffers else "Float16_b"
+
+
+# --- text for the host
+
+
+def _dprint(to: Conversion, thread: StringAttr | None, otherwise: str, text: str, values: Sequence[SSAValue]) -> None:
+    """Write a text; the processors of a compute thread run the same code, of which one writes."""
+    processor = (thread.data if thread is not None else otherwise).upper()
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    arguments = [EmitC_OpaqueAttr(StringAttr(f'"{escaped}\\n"'))]
+    arguments += [IntegerAttr.from_index_int_value(at) for at in range(len(values))]
+    to.call(f"DPRINT_{processor}" if to.is_compute else "DPRINT", values, arguments=arguments)
+
+
+@convert_call.register
+def _print(op: ttkernel.DPrintOp, to: Conversion) -> None:
+    _dprint(to, op.thread, "math", op.format.data, [to.value(each) for each in op.values])
+
+
+@convert_call.register
+def _print_buffer(op: ttkernel.DPrintBufferOp, to: Conversion) -> None:
+    buffer = to.value(op.cb)
+    type_ = op.cb.type
+    assert isinstance(type_, ttkernel.CBType)
+    text = f"{buffer.name_hint or 'circular buffer'}: {type_.num_pages} pages"
+    # Its pointers are valid in a step of the protocol only.
+    _dprint(to, op.thread, "pack", f"{text}, number {{}}", [buffer])
+
+
+@convert_call.register
+def _print_tiles(op: ttkernel.DPrintTilesOp, to: Conversion) -> None:
+    is_written = op.written is not None
+    for tile in range(op.tiles.value.data):
+        place = ["SliceRange::hw0_32_8()"]
+        if not to.is_compute:
+            place += ["TSLICE_OUTPUT_CB", "TSLICE_WR_PTR"] if is_written else ["TSLICE_INPUT_CB", "TSLICE_RD_PTR"]
+        texts = [EmitC_OpaqueAttr(StringAttr(each)) for each in (str(tile), *place)]
+        arguments = [IntegerAttr.from_index_int_value(0), *texts]
+        sample = to.result("TSLICE", [to.value(op.cb)], opaque("const auto"), arguments=arguments)
+        _dprint(to, op.thread, "pack" if is_written else "unpack", "{}", [sample])

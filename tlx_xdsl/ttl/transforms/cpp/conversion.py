@@ -13,7 +13,14 @@ from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import OpT
 from tlx_xdsl.ttl.cpp.profiles import CppProfile
 from tlx_xdsl.ttl.dialects.emitc.expressions import CastOp, ConstantOp
-from tlx_xdsl.ttl.dialects.ttkernel import CBType, GetCompileTimeArgValOp, PackTileOp, TensorAccessorArgsOp, ThreadKind
+from tlx_xdsl.ttl.dialects.ttkernel import (
+    CBType,
+    GetCompileTimeArgValOp,
+    PackTileBlockOp,
+    PackTileOp,
+    TensorAccessorArgsOp,
+    ThreadKind,
+)
 from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD, ThreadAttr
 from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp
 
@@ -23,6 +30,8 @@ SIZE = EmitC_SizeT()
 SIGNED_SIZE = EmitC_PtrDiffT()
 ADDRESS = IntegerType(32, Signedness.UNSIGNED)
 """Addresses and what else the API has as `uint32_t`."""
+PACKS = (PackTileOp, PackTileBlockOp)
+"""What writes registers to a circular buffer."""
 
 
 class Conversion:
@@ -50,7 +59,7 @@ class Conversion:
         self.mixes_formats = len(formats) > 1
         """Whether circular buffers differ in their data formats, so that the units must be set again."""
         self.has_wide_buffers = Float32Type() in formats
-        packed = {data_type(op.cb) for op in function.walk() if isinstance(op, PackTileOp)}
+        packed = {data_type(op.cb) for op in function.walk() if isinstance(op, PACKS)}
         self.packs_formats = len(packed) > 1
         """Whether the buffers that are packed to do."""
         self.network: SSAValue | None = None

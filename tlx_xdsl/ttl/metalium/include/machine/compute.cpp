@@ -173,8 +173,8 @@ void transpose(Site site, const char *name, uint32_t cb, uint32_t tile, uint32_t
   current->compute.defined[index] = true;
 }
 
-void matmul(Site site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t index) {
-  check_unit(site, "matmul_tiles");
+void matmul(Site site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t index, int block) {
+  check_unit(site, block ? "matmul_block" : "matmul_tiles", block);
   float *to = dst(site, index, adds), x[ELEMENTS], y[ELEMENTS];
   fetch(site, a, i, x);
   fetch(site, b, j, y);
@@ -221,6 +221,19 @@ void reduce(Site site, PoolType pool, ReduceDim dim, uint32_t cb, uint32_t scale
 
 void set_reduce_mask(Site site, int dim) { engine(site).mask = dim; }
 
+static float floored_remainder(float u, float v) {
+  float rest = std::fmod(u, v);
+  return rest != 0 && std::signbit(rest) != std::signbit(v) ? rest + v : std::copysign(rest, rest != 0 ? rest : v);
+}
+
+void vector_where(Site site, uint32_t condition, uint32_t a, uint32_t b, uint32_t out) {
+  check_vector_unit(site, "where");
+  float *chosen = dst(site, condition, reads), *x = dst(site, a, reads), *y = dst(site, b, reads);
+  float *to = dst(site, out, writes);
+  for (uint32_t k = 0; k < ELEMENTS; k++) to[k] = chosen[k] != 0 ? x[k] : y[k];
+  current->compute.defined[out] = true;
+}
+
 void vector_binary(Site site, const char *name, uint32_t a, uint32_t b, uint32_t out) {
   check_vector_unit(site, name);
   float *x = dst(site, a, reads), *y = dst(site, b, reads), *to = dst(site, out, writes);
@@ -231,6 +244,7 @@ void vector_binary(Site site, const char *name, uint32_t a, uint32_t b, uint32_t
             : op == "sub_binary" ? u - v
             : op == "mul_binary" ? u * v
             : op == "div_binary" ? u / v
+            : op == "remainder_binary" ? floored_remainder(u, v)
             : std::isnan(u)      ? u
             : std::isnan(v)      ? v
             : op == "binary_max" ? std::max(u, v)
@@ -239,27 +253,66 @@ void vector_binary(Site site, const char *name, uint32_t a, uint32_t b, uint32_t
   current->compute.defined[out] = true;
 }
 
-static double unary(const std::string &name, double x) {
+static float from_bits(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+
+// `p` are the numbers of the call; `n` is the first of them where it is an integer.
+static double unary(const std::string &name, double x, const float *p, int n) {
   if (name == "exp") return std::exp(x);
+  if (name == "exp2") return std::exp2(x);
+  if (name == "expm1") return std::expm1(x);
   if (name == "log") return std::log(x);
+  if (name == "log1p") return std::log1p(x);
   if (name == "sqrt") return std::sqrt(x);
   if (name == "rsqrt") return 1 / std::sqrt(x);
   if (name == "recip") return 1 / x;
-  if (name == "relu") return std::isnan(x) || x > 0 ? x : 0;
-  if (name == "gelu") return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440));
-  if (name == "tanh") return std::tanh(x);
-  if (name == "sigmoid") return 1 / (1 + std::exp(-x));
+  if (name == "square") return x * x;
+  if (name == "power") return std::pow(x, double(p[0]));
   if (name == "negative") return -x;
   if (name == "abs") return std::fabs(x);
-  return x * x;
+  if (name == "sign") return std::isnan(x) ? x : (x > 0) - (x < 0);
+  if (name == "signbit") return std::signbit(x);
+  if (name == "sin") return std::sin(x);
+  if (name == "cos") return std::cos(x);
+  if (name == "tan") return std::tan(x);
+  if (name == "asin") return std::asin(x);
+  if (name == "acos") return std::acos(x);
+  if (name == "atan") return std::atan(x);
+  if (name == "asinh") return std::asinh(x);
+  if (name == "acosh") return std::acosh(x);
+  if (name == "atanh") return std::atanh(x);
+  if (name == "tanh") return std::tanh(x);
+  if (name == "relu") return std::isnan(x) || x > 0 ? x : 0;
+  if (name == "gelu") return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440));
+  if (name == "sigmoid") return 1 / (1 + std::exp(-x));
+  if (name == "silu") return x / (1 + std::exp(-x));
+  if (name == "softsign") return x / (1 + std::fabs(x));
+  if (name == "hardsigmoid") return std::isnan(x) ? x : std::fmin(std::fmax(x / 6 + 0.5, 0), 1);
+  if (name == "celu") return x > 0 ? x : p[0] * std::expm1(x * p[1]);
+  if (name == "elu") return x > 0 ? x : p[0] * std::expm1(x);
+  if (name == "selu") return p[0] * (x > 0 ? x : p[1] * std::expm1(x));
+  if (name == "leaky_relu") return x > 0 ? x : p[0] * x;
+  if (name == "softplus") return p[0] * x > p[2] ? x : std::log1p(std::exp(p[0] * x)) * p[1];
+  if (name == "clamp") return std::isnan(x) ? x : std::fmin(std::fmax(x, p[0]), p[1]);
+  if (name == "floor") return std::floor(x);
+  if (name == "ceil") return std::ceil(x);
+  if (name == "trunc") return std::trunc(x);
+  if (name == "frac") return x - std::trunc(x);
+  if (name == "round") return std::nearbyint(x * std::pow(10.0, n)) / std::pow(10.0, n);
+  if (name == "unary_gt") return x > p[0];
+  return NAN;
 }
 
 // Functions are rounded once, from f64: an approximation of what the vector unit gives, not the same bits.
-void vector_unary(Site site, const char *name, uint32_t index) {
-  check_vector_unit(site, name);
+void vector_unary(Site site, const char *unit, const char *name, uint32_t index, uint32_t a, uint32_t b, uint32_t c) {
+  check_vector_unit(site, unit);
   float *x = dst(site, index, reads);
   std::string op = name;
-  for (uint32_t k = 0; k < ELEMENTS; k++) x[k] = float(unary(op, double(x[k])));
+  float numbers[] = {from_bits(a), from_bits(b), from_bits(c)};
+  for (uint32_t k = 0; k < ELEMENTS; k++) x[k] = float(unary(op, double(x[k]), numbers, int(a)));
 }
 
 void fill(Site site, uint32_t index, float value) {
@@ -273,6 +326,33 @@ void copy_dst(Site site, uint32_t source, uint32_t target) {
   check_vector_unit(site, "copy_dest_values");
   memcpy(dst(site, target, writes), dst(site, source, reads), sizeof current->compute.dst[0]);
   current->compute.defined[target] = true;
+}
+
+// Text: each line begins with the core and the thread. The results of a run are on the standard output.
+void print(const std::string &lines) {
+  size_t begin = 0;
+  while (begin < lines.size()) {
+    size_t end = std::min(lines.find('\n', begin), lines.size());
+    fprintf(stderr, "DPRINT\t(%u,%u) %s: %s\n", current->core->x, current->core->y, current->name.c_str(),
+            lines.substr(begin, end - begin).c_str());
+    begin = end + 1;
+  }
+}
+
+std::string tile_text(Site site, uint32_t cb, uint32_t tile, bool written) {
+  Buffer &b = buffer(site, cb);
+  written = written || (b.producer == current && tile < b.reserved && !(b.consumer == current && tile < b.waited));
+  uint32_t address = b.begin() + tile * b.page_bytes;
+  if (written) require_written(site, *current->core, address, b.page_bytes, "the tile that is printed");
+  const uint8_t *bytes = written ? &current->core->l1[address] : tile_to_read(site, cb, tile);
+  float values[ELEMENTS];
+  decode(site, b.format, bytes, values);
+  std::string lines;
+  for (uint32_t row = 0; row < TILE; row += 8) {
+    for (uint32_t column = 0; column < TILE; column += 8) lines += text("%s%g", column ? " " : "", values[row * TILE + column]);
+    lines += "\n";
+  }
+  return lines;
 }
 
 void pack_accumulate(Site site, uint32_t enabled) {

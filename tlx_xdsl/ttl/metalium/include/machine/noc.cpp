@@ -176,6 +176,12 @@ void semaphore_set(Site site, uint32_t address, uint32_t value) {
   maybe_switch();
 }
 
+uint32_t semaphore_value(Site site, uint32_t address) {
+  only_data_movement(site);
+  check_semaphore_range(site, address);
+  return word(*current->core, address);
+}
+
 void semaphore_wait(Site site, uint32_t address, uint32_t value, bool at_least) {
   only_data_movement(site);
   check_semaphore_range(site, address);

@@ -1,0 +1,36 @@
+"""Constructs of tt-lang 1.1, one a kernel: each gives what numpy does, or is refused at its line; the page says which."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.ttl.metalium.metalium_programs import needs_compiler
+from tests.unit.ttl.names.ttl_names_page import PAGE, VENDOR, outcome, page
+from tests.unit.ttl.names.ttl_probes import PROBES
+from tests.unit.volume import is_full
+
+ALL = [probe for probes in PROBES.values() for probe in probes]
+
+
+def test_the_page() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "write it anew: python -m tests.unit.ttl.names.ttl_names_page"
+
+
+def test_all_have_names_of_their_own() -> None:
+    assert len({each.name for each in ALL}) == len(ALL) >= 100
+
+
+def test_what_the_compiler_of_tt_lang_takes() -> None:
+    """Everything that it takes runs here, too."""
+    taken = [each for each in ALL if VENDOR["probes"].get(each.name) == "taken"]
+    assert len(taken) >= 60
+    refused = {each.name: outcome(each, "tensors") for each in taken}
+    assert not {name: message for name, message in refused.items() if message is not None}
+
+
+@needs_compiler
+@pytest.mark.parametrize("machine", ["ttkernel", "cpp"])
+def test_calls_and_cpp(machine: str) -> None:
+    """The same outcome on the other machines: of all probes, or of every eighth."""
+    for probe in ALL if is_full() else ALL[5::8]:
+        assert (outcome(probe, machine) is None) == (outcome(probe, "tensors") is None), probe.name
