@@ -31,8 +31,11 @@ VARIABLE = "TTNN_WHEEL"
 _BUILD = Path(__file__).parents[4] / "build" / "ttnn"
 _STAND_INS = Path(__file__).parent / "vendor_include"
 _SUFFIXES = (".h", ".hpp", ".inl", ".cc", ".cpp")
-_OLDER_COMPILERS = b"static_assert(false", b"static_assert(!sizeof(__PRETTY_FUNCTION__)"
-"""What compilers before C++23 refuse in templates that are not instantiated; and the same for those."""
+_OLDER_COMPILERS = {
+    b"static_assert(false": b"static_assert(!sizeof(__PRETTY_FUNCTION__)",
+    b"#pragma GCC unroll ": b"#pragma GCC unrolled ",
+}
+"""What compilers before the vendor's refuse in templates: an assertion where none is made, a count from a parameter."""
 _LARGEST_LOG = 4000
 
 _FOLDERS = """
@@ -70,7 +73,10 @@ def find_headers() -> Path | None:
                 if name.startswith("ttnn/") and name.endswith(_SUFFIXES):
                     path = temporary / name
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(wheel.read(name).replace(*_OLDER_COMPILERS))
+                    text = wheel.read(name)
+                    for vendors, older in _OLDER_COMPILERS.items():
+                        text = text.replace(vendors, older)
+                    path.write_bytes(text)
         temporary.rename(folder)
     return folder / "ttnn"
 

@@ -91,10 +91,11 @@ inline void noc_semaphore_wait_min(volatile uint32_t *word, uint32_t value, META
 // Of places in a core's memory, words of semaphores are all that a kernel may read itself.
 template <class T>
 struct CoreLocalMem {
-  volatile uint32_t *word;
+  uint32_t address;
   machine::Site site;
-  explicit CoreLocalMem(T *word, METALIUM_SITE) : word(word), site(METALIUM_HERE) {}
-  uint32_t operator*() const { return machine::semaphore_value(site, uint32_t(uintptr_t(word))); }
+  explicit CoreLocalMem(T *word, METALIUM_SITE) : address(uint32_t(uintptr_t(word))), site(METALIUM_HERE) {}
+  CoreLocalMem(uint32_t at, METALIUM_SITE) : address(at), site(METALIUM_HERE) {}
+  uint32_t operator*() const { return machine::semaphore_value(site, address); }
 };
 namespace experimental {
 using ::CoreLocalMem;
