@@ -64,6 +64,9 @@ COMPUTE: dict[str, tuple[str, str]] = {
     "pack_tile": ("ici", ""),
     "pack_tile_block": ("icn", ""),
     "pack_reconfig_l1_acc": ("n", ""),
+    "dprint": ("i", 'format = "{}", thread = "math"'),
+    "dprint_buffer": ("c", 'thread = "unpack"'),
+    "dprint_tiles": ("c", 'tiles = 1 : i32, thread = "unpack"'),
     "tile_regs_acquire": ("", ""),
     "tile_regs_commit": ("", ""),
     "tile_regs_wait": ("", ""),
@@ -108,6 +111,7 @@ NOC_VALUES = """
     : (!ttkernel.TensorAccessorArgs, i32, i32) -> !ttkernel.TensorAccessor
   %sem = ttkernel.get_semaphore() {index = 0 : i32} : () -> !ttkernel.semaphore
   %ptr = ttkernel.cast_to_l1_ptr(%sem) : (!ttkernel.semaphore) -> !ttkernel.l1_addr_ptr
+  %value = ttkernel.semaphore_value(%ptr) : (!ttkernel.l1_addr_ptr) -> i32
   %at = ttkernel.semaphore_address(%sem) : (!ttkernel.semaphore) -> i32
   %x = ttkernel.my_x() : () -> i32
   %y = ttkernel.my_y() : () -> i32
