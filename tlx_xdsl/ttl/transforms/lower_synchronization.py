@@ -54,7 +54,7 @@ from ..dialects.ttl.pipes import SemaphoreOp
 from ..dialects.ttl.printing import PrintOp
 from ..dialects.ttl.types import CBType as TTLCBType, Direction
 from .semaphores import lower_semaphore
-from .thread_function import ThreadFunction, cb_type, common_arguments, integer, thread_functions
+from .thread_function import Emitter, ThreadFunction, cb_type, common_arguments, integer, thread_functions
 from .views import Views
 
 _STEPS = {
@@ -171,9 +171,14 @@ def _compile_time_argument(thread: ThreadFunction, buffer: SSAValue, user: Opera
     bind = thread.origin(buffer).owner
     if not isinstance(bind, BindCBOp):
         raise error_at(user, "expected a circular buffer of the kernel: create it outside of the threads")
-    type_ = cb_type(bind.result.type)
-    get = buffers.GetCompileTimeArgValOp(properties={"index": integer(bind.cb_index.value.data)}, result_types=[type_])
-    return thread.hoisted(("argument", bind), user, lambda emit: emit.result(get))
+
+    def make(emit: Emitter) -> SSAValue:
+        properties = {"index": integer(bind.cb_index.value.data)}
+        return emit.result(
+            buffers.GetCompileTimeArgValOp(properties=properties, result_types=[cb_type(bind.result.type)])
+        )
+
+    return thread.hoisted(("argument", bind), user, make)
 
 
 def _check_lowered(thread: ThreadFunction) -> None:
