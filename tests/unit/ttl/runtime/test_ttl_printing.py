@@ -13,6 +13,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.ttl.language.kernel import Kernel
 from tlx_xdsl.ttl.runtime import MACHINES, Options, compile_kernel, run
 
+PLACE = "get_compile_time_arg_val(0), 0, SliceRange::hw0_32_8()"
 SPECS = (ttl.TensorSpec((64, 32)), ttl.TensorSpec((64, 32)))
 
 
@@ -76,12 +77,12 @@ def test_cpp() -> None:
     ]
     assert shown == [
         'DPRINT("read {} of 2\\n", i + 1);',
-        "const auto v = TSLICE(a_dfb, 0, SliceRange::hw0_32_8(), TSLICE_OUTPUT_CB, TSLICE_WR_PTR);",
+        f"const auto v = TSLICE({PLACE}, TSLICE_OUTPUT_CB, TSLICE_WR_PTR);",
         'DPRINT("{}\\n", v);',
         'DPRINT("buffer\\n");',
-        'DPRINT("a_dfb: 2 pages, number {}\\n", a_dfb);',
+        'DPRINT("a_dfb: 2 pages, number 0\\n");',
         'DPRINT_UNPACK("block {}\\n", i);',
-        "const auto v = TSLICE(a_dfb, 0, SliceRange::hw0_32_8());",
+        f"const auto v = TSLICE({PLACE});",
         'DPRINT_UNPACK("{}\\n", v);',
         'DPRINT("\\"done\\"\\n");',
     ]

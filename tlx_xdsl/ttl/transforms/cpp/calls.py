@@ -468,14 +468,19 @@ def _print(op: ttkernel.DPrintOp, to: Conversion) -> None:
     _dprint(to, op.thread, "math", op.format.data, [to.value(each) for each in op.values])
 
 
+def _number_of(cb: SSAValue) -> int:
+    """The number of a circular buffer, which is its place among the compile-time arguments."""
+    assert isinstance(cb.owner, ttkernel.GetCompileTimeArgValOp), "ttl-lower-synchronization makes them so"
+    return cb.owner.index.value.data
+
+
 @convert_call.register
 def _print_buffer(op: ttkernel.DPrintBufferOp, to: Conversion) -> None:
-    buffer = to.value(op.cb)
     type_ = op.cb.type
     assert isinstance(type_, ttkernel.CBType)
-    text = f"{buffer.name_hint or 'circular buffer'}: {type_.num_pages} pages"
+    name = to.value(op.cb).name_hint or "circular buffer"
     # Its pointers are valid in a step of the protocol only.
-    _dprint(to, op.thread, "pack", f"{text}, number {{}}", [buffer])
+    _dprint(to, op.thread, "pack", f"{name}: {type_.num_pages} pages, number {_number_of(op.cb)}", [])
 
 
 @convert_call.register
@@ -485,7 +490,7 @@ def _print_tiles(op: ttkernel.DPrintTilesOp, to: Conversion) -> None:
         place = ["SliceRange::hw0_32_8()"]
         if not to.is_compute:
             place += ["TSLICE_OUTPUT_CB", "TSLICE_WR_PTR"] if is_written else ["TSLICE_INPUT_CB", "TSLICE_RD_PTR"]
-        texts = [EmitC_OpaqueAttr(StringAttr(each)) for each in (str(tile), *place)]
-        arguments = [IntegerAttr.from_index_int_value(0), *texts]
-        sample = to.result("TSLICE", [to.value(op.cb)], opaque("const auto"), arguments=arguments)
+        number = f"get_compile_time_arg_val({_number_of(op.cb)})"
+        arguments = [EmitC_OpaqueAttr(StringAttr(each)) for each in (number, str(tile), *place)]
+        sample = to.result("TSLICE", [], opaque("const auto"), arguments=arguments)
         _dprint(to, op.thread, "pack" if is_written else "unpack", "{}", [sample])
