@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -294,8 +294,6 @@ class Report:
     """Destination registers used on a core, at most."""
     warnings: tuple[Diagnostic, ...] = ()
     """What is strange, but may be meant."""
-    unwritten: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
-    """Pages that were never written, of tensors of which others were."""
 
 
 def run(
@@ -341,12 +339,7 @@ def report_of(machine: Machine, trace: Trace) -> Report:
     threads = [thread for thread in machine.threads if isinstance(thread, CoreThread)]
     used = max((thread.registers.used for thread in threads if thread.registers is not None), default=0)
     warnings = (*machine.warnings.values(), *read_warnings(machine), *write_warnings(machine))
-    unwritten = {
-        tensor.name: tuple(page for page in range(len(tensor.pages)) if page not in tensor.written)
-        for tensor in machine.tensors
-        if 0 < len(tensor.written) < len(tensor.pages)
-    }
-    return Report(len(trace.choices), tuple(trace.choices), machine.noc_bytes, used, warnings, unwritten)
+    return Report(len(trace.choices), tuple(trace.choices), machine.noc_bytes, used, warnings)
 
 
 def explore(
