@@ -88,17 +88,6 @@ inline void noc_semaphore_wait(volatile uint32_t *word, uint32_t value, METALIUM
 inline void noc_semaphore_wait_min(volatile uint32_t *word, uint32_t value, METALIUM_SITE) {
   machine::semaphore_wait(METALIUM_HERE, uint32_t(uintptr_t(word)), value, true);
 }
-// Of places in a core's memory, words of semaphores are all that a kernel may read itself.
-template <class T>
-struct CoreLocalMem {
-  volatile uint32_t *word;
-  machine::Site site;
-  explicit CoreLocalMem(T *word, METALIUM_SITE) : word(word), site(METALIUM_HERE) {}
-  uint32_t operator*() const { return machine::semaphore_value(site, uint32_t(uintptr_t(word))); }
-};
-namespace experimental {
-using ::CoreLocalMem;
-}
 inline void noc_semaphore_inc(uint64_t address, uint32_t value, uint8_t = 0, uint8_t = 0, METALIUM_SITE) {
   machine::semaphore_inc(METALIUM_HERE, address, value);
 }

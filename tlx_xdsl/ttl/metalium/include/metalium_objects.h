@@ -13,11 +13,18 @@ struct CircularBuffer {
   uint32_t get_read_ptr(METALIUM_SITE) const { return machine::get_read_ptr(METALIUM_HERE, cb); }
 };
 
+// Of places in a core's memory, words of semaphores are all that a kernel may read itself.
 template <class T>
 struct CoreLocalMem {
   uint32_t address;
+  machine::Site site{};
   CoreLocalMem(uint32_t at) : address(at) {}
+  explicit CoreLocalMem(T *word, METALIUM_SITE) : address(uint32_t(uintptr_t(word))), site(METALIUM_HERE) {}
+  uint32_t operator*() const { return machine::semaphore_value(site, address); }
 };
+namespace experimental {
+using ::CoreLocalMem;
+}
 struct UnicastEndpoint {};
 struct MulticastEndpoint {};
 
@@ -67,6 +74,7 @@ struct Semaphore {
   uint32_t address;
   explicit Semaphore(uint32_t id, METALIUM_SITE) : address(machine::get_semaphore(METALIUM_HERE, id)) {}
   void set(uint32_t value, METALIUM_SITE) { machine::semaphore_set(METALIUM_HERE, address, value); }
+  uint32_t value(METALIUM_SITE) const { return machine::semaphore_value(METALIUM_HERE, address); }
   void wait(uint32_t value, METALIUM_SITE) const { machine::semaphore_wait(METALIUM_HERE, address, value, false); }
   void wait_min(uint32_t value, METALIUM_SITE) const { machine::semaphore_wait(METALIUM_HERE, address, value, true); }
   void up(const Noc &, uint32_t x, uint32_t y, uint32_t value, METALIUM_SITE) {

@@ -189,6 +189,11 @@ def _local(op: TTKernelOp, to: Conversion) -> None:
 
 
 @convert_object.register
+def _value(op: ttkernel.SemaphoreValueOp, to: Conversion) -> None:
+    to.set(op.result, to.result(".value", [to.value(op.pointer)], ADDRESS))
+
+
+@convert_object.register
 def _increase(op: ttkernel.NocSemaphoreIncOp, to: Conversion) -> None:
     there = _core(op.address, op)
     where = [to.value(each) for each in (there.x, there.y, op.value)]
