@@ -96,7 +96,7 @@ class Nets:
 
             @ttl.datamovement()
             def send() -> None:
-                for net, (number, _) in zip(nets, parts):
+                for net, (number, _) in zip(nets, parts, strict=True):
                     if net.is_src():
                         with mine.reserve() as block:
                             ttl.copy(a[number, core], block).wait()

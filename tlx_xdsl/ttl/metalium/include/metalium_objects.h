@@ -61,8 +61,8 @@ template <int core_type = 0>
 struct Semaphore {
   uint32_t address;
   explicit Semaphore(uint32_t id, METALIUM_SITE) : address(machine::get_semaphore(METALIUM_HERE, id)) {}
-  uint32_t value(METALIUM_SITE) const { return machine::semaphore_value(METALIUM_HERE, address); }
   void set(uint32_t value, METALIUM_SITE) { machine::semaphore_set(METALIUM_HERE, address, value); }
+  uint32_t value(METALIUM_SITE) const { return machine::semaphore_value(METALIUM_HERE, address); }
   void wait(uint32_t value, METALIUM_SITE) const { machine::semaphore_wait(METALIUM_HERE, address, value, false); }
   void wait_min(uint32_t value, METALIUM_SITE) const { machine::semaphore_wait(METALIUM_HERE, address, value, true); }
   void up(const Noc &, uint32_t x, uint32_t y, uint32_t value, METALIUM_SITE) {
