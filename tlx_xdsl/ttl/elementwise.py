@@ -53,11 +53,18 @@ class Function:
     """Template arguments of both functions."""
     is_idempotent: bool = False
     """Whether doing it twice is doing it once."""
+    has_int32: bool = False
+    """Whether there is `CALL_int32`, too, for integers of 32 bits."""
 
     @property
     def callee(self) -> str:
         """The function of TT-Metalium."""
         return self.call or f"{self.name}_tile"
+
+    @property
+    def int32_callee(self) -> str:
+        """The function of TT-Metalium for integers of 32 bits, where there is one."""
+        return f"{self.callee}_int32"
 
     @property
     def preparation(self) -> str:
@@ -112,8 +119,15 @@ FUNCTIONS = (
     _unary("recip", "Reciprocal, `1 / x`.", lambda x: 1 / x),
     Function("square", "The element times itself.", np.square, _KERNEL),
     Function("power", "The element to the power of `exponent`.", np.power, _KERNEL, parameters=("exponent",)),
-    Function("neg", "The element with the other sign.", np.negative, "eltwise_unary/negative.h", "negative_tile"),
-    Function("abs", "The element without its sign.", np.abs, _KERNEL, is_idempotent=True),
+    Function(
+        "neg",
+        "The element with the other sign.",
+        np.negative,
+        "eltwise_unary/negative.h",
+        "negative_tile",
+        has_int32=True,
+    ),
+    Function("abs", "The element without its sign.", np.abs, _KERNEL, is_idempotent=True, has_int32=True),
     Function("sign", "1, -1 or 0: the sign of the element.", np.sign, _KERNEL),
     Function("signbit", "1 where the sign bit is set, and 0 elsewhere.", np.signbit, _KERNEL),
     # Trigonometry.
@@ -133,7 +147,13 @@ FUNCTIONS = (
     ),
     Function("tanh", "Hyperbolic tangent.", np.tanh, _KERNEL),
     # Activations.
-    _unary("relu", "The larger of the element and 0.", lambda x: np.maximum(x, np.float32(0)), is_idempotent=True),
+    _unary(
+        "relu",
+        "The larger of the element and 0.",
+        lambda x: np.maximum(x, np.float32(0)),
+        is_idempotent=True,
+        has_int32=True,
+    ),
     # The fast approximation is what TT-Metalium takes where nothing is said.
     _unary("gelu", "Gaussian error linear unit.", _gelu, template=("false",)),
     Function("sigmoid", "Logistic function, `1 / (1 + exp(-x))`.", _sigmoid, _KERNEL),
@@ -200,6 +220,7 @@ BY_CALL = {each.callee: each for each in FUNCTIONS}
 
 
 def evaluate(function: Function, tile: Array, numbers: tuple[float, ...] = ()) -> Array:
-    """A function of a tile as f32."""
+    """A function of a tile, as f32 where it is not of integers."""
     compute: Any = function.compute
-    return np.asarray(compute(tile, *(np.float32(each) for each in numbers)), np.float32)
+    dtype = tile.dtype if tile.dtype.kind == "i" else np.float32
+    return np.asarray(compute(tile, *(np.float32(each) for each in numbers)), dtype)

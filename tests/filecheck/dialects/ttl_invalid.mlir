@@ -121,16 +121,40 @@ func.func @inner_dimensions(%a: tensor<1x2x!ttcore.tile<32x32, f32>>, %b: tensor
 // -----
 
 func.func @integers(%a: tensor<1x1x!ttcore.tile<32x32, i32>>) {
-  // expected-error @below {{expected tiles of f32, bf16 or f16, found i32: tiles of integers can be copied only}}
+  // expected-error @below {{ttl.exp is for tiles of floats, found i32}}
   %c = ttl.exp %a : tensor<1x1x!ttcore.tile<32x32, i32>> -> tensor<1x1x!ttcore.tile<32x32, i32>>
   func.return
 }
 
 // -----
 
-func.func @two_tile_types(%a: tensor<1x1x!ttcore.tile<32x32, f32>>, %b: tensor<1x1x!ttcore.tile<32x32, bf16>>) {
-  // expected-error @below {{a store keeps the type of tiles, found !ttcore.tile<32x32, f32> and !ttcore.tile<32x32, bf16>}}
-  ttl.store %a, %b : tensor<1x1x!ttcore.tile<32x32, f32>>, tensor<1x1x!ttcore.tile<32x32, bf16>>
+func.func @a_store_of_integers(%a: tensor<1x1x!ttcore.tile<32x32, f32>>, %b: tensor<1x1x!ttcore.tile<32x32, i32>>) {
+  // expected-error @below {{a store keeps the type of integers, found !ttcore.tile<32x32, f32> and !ttcore.tile<32x32, i32>}}
+  ttl.store %a, %b : tensor<1x1x!ttcore.tile<32x32, f32>>, tensor<1x1x!ttcore.tile<32x32, i32>>
+  func.return
+}
+
+// -----
+
+func.func @a_sum_of_integers(%a: tensor<1x1x!ttcore.tile<32x32, i32>>, %b: tensor<1x1x!ttcore.tile<32x32, i32>>) {
+  // expected-error @below {{the packer adds floats only, found !ttcore.tile<32x32, i32>}}
+  ttl.store %a, %b {accumulate} : tensor<1x1x!ttcore.tile<32x32, i32>>, tensor<1x1x!ttcore.tile<32x32, i32>>
+  func.return
+}
+
+// -----
+
+func.func @no_typecast(%a: tensor<1x1x!ttcore.tile<32x32, i32>>) {
+  // expected-error @below {{there is no typecast from i32 to ui32}}
+  %b = ttl.typecast %a {source = i32, target = ui32} : tensor<1x1x!ttcore.tile<32x32, i32>> -> tensor<1x1x!ttcore.tile<32x32, ui32>>
+  func.return
+}
+
+// -----
+
+func.func @exponents_of_two_sizes(%a: tensor<1x1x!ttcore.tile<32x32, f16>>, %b: tensor<1x1x!ttcore.tile<32x32, bf16>>) {
+  // expected-error @below {{the tiles of ttl.add can't be of these types together: !ttcore.tile<32x32, f16> and !ttcore.tile<32x32, bf16>}}
+  %c = ttl.add %a, %b : tensor<1x1x!ttcore.tile<32x32, f16>>, tensor<1x1x!ttcore.tile<32x32, bf16>> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
   func.return
 }
 
@@ -145,7 +169,7 @@ func.func @bcast(%a: tensor<2x2x!ttcore.tile<32x32, f32>>) {
 // -----
 
 func.func @no_dims(%a: tensor<2x2x!ttcore.tile<32x32, f32>>) {
-  // expected-error @below {{dims must be [0], [1] or [0, 1], found [2]}}
+  // expected-error @below {{dims of ttl.reduce_sum must be some of [0, 1], found [2]}}
   %c = ttl.reduce_sum %a {dims = [2]} : tensor<2x2x!ttcore.tile<32x32, f32>> -> tensor<2x2x!ttcore.tile<32x32, f32>>
   func.return
 }

@@ -192,14 +192,15 @@ ttl.kernel @part_of_a_shard(%t: !sharded) {
 !cb = !ttl.cb<[2, 1], !tile, 2>
 !sharded = tensor<128x64xf32, #ttl.tensor_encoding<L1, #ttl.layout<sharded, grid=[2, 2], tiles_per_shard=[2, 1]>>>
 
-ttl.kernel @between_shards(%t: !sharded) {
+ttl.kernel @beyond_shards(%t: !sharded) {
   %cb = ttl.create_cb shape=[2, 1], element_type=!tile, buffer_factor=2 : !cb
   %t_acc = ttl.tensor_accessor %t : !sharded -> !ttl.tensor_accessor<!sharded>
   %c0 = arith.constant 0 : index
   ttl.datamovement_thread @read {
-    affine.for %i = 0 to 2 {
+    affine.for %i = 0 to 4 {
       %v = ttl.cb_reserve %cb : !cb -> tensor<2x1x!tile>
-      // expected-error @below {{a shard begins at a multiple of 2 tiles, found 1}}
+      // A block may lie in two shards, but not beyond them.
+      // expected-error @below {{rows of tiles 3 to 4 of the block are outside of the tensor, which has 4 rows of tiles}}
       %0 = ttl.copy %t_acc[%i, %c0], %v : !ttl.tensor_accessor<!sharded>, tensor<2x1x!tile> -> !ttl.transfer_handle<read>
       ttl.cb_push %cb
     }
@@ -220,10 +221,10 @@ ttl.kernel @too_few_shards(%t: !sharded) {
 
 // -----
 
-!tensor = tensor<2x64x64xf32, #ttl.tensor_encoding<DRAM, #ttl.layout<tiled>>>
+!tensor = tensor<64xf32, #ttl.tensor_encoding<DRAM, #ttl.layout<tiled>>>
 
 ttl.kernel @rank(%t: !tensor) {
-  // expected-error @below {{a kernel's tensor has two dimensions of known size, found tensor<2x64x64xf32, #ttl.tensor_encoding<DRAM, #ttl.layout<tiled>>>}}
+  // expected-error @below {{a kernel's tensor has two or more dimensions of known size, found tensor<64xf32, #ttl.tensor_encoding<DRAM, #ttl.layout<tiled>>>}}
   %t_acc = ttl.tensor_accessor %t : !tensor -> !ttl.tensor_accessor<!tensor>
   ttl.kernel_return
 }

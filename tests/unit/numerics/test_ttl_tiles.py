@@ -65,7 +65,7 @@ def test_bit_patterns_of_bf16() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: to_pages(np.zeros(3), "f32"), "expected a matrix, found an array of 1 dimensions"),
+        (lambda: to_pages(np.zeros(3), "f32"), "expected an array of at least two dimensions, found 1"),
         (lambda: to_pages(np.zeros((1, 1)), "f64"), "expected one of the types f32, .*, found 'f64'"),
         (lambda: to_pages(np.zeros((160, 32)), "f32", SHARDED), "5x1 tiles does not fit into shards of 4x3 tiles"),
         (lambda: from_pages(np.zeros(8, np.uint8), (1, 3), "f32", INTERLEAVED), "expected 3 elements .* found 2"),

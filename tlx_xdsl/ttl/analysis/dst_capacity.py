@@ -2,7 +2,8 @@
 
 There is memory for 16 tiles of 16 bits. Half of it is for the tiles that are packed while others are computed, unless
 the kernel has `dst_full_sync_en`; a tile of 32 bits takes twice as much, and all are of 32 bits with
-`fp32_dest_acc_en`, or where a tile of f32 is among them. TT-Metalium, "Compute APIs", `tile_regs_acquire`.
+`fp32_dest_acc_en`, or where a buffer has tiles of 32 bits, or a typecast is from or to them. TT-Metalium, "Compute
+APIs", `tile_regs_acquire`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects.base.operation import enclosing
 
 from ..dialects import ttl
-from ..dialects.ttcore import element_bytes
+from ..dialects.ttcore import register_bytes
 
 TILES = 16
 """Tiles of 16 bits."""
@@ -26,7 +27,7 @@ def dst_capacity(compute: ttl.ComputeOp) -> int:
     if (kernel := kernel_around(compute)) is not None:
         return registers_of(kernel)
     tiles = [ttl.tile_of(argument.type) for argument in compute.body.block.args]
-    return TILES // 2 // (2 if any(element_bytes(tile.data_type) == WIDE for tile in tiles) else 1)
+    return TILES // 2 // (2 if any(register_bytes(tile.data_type) == WIDE for tile in tiles) else 1)
 
 
 def registers_of(kernel: ttl.KernelOp | ttl.KernelDriverOp) -> int:
@@ -37,7 +38,7 @@ def registers_of(kernel: ttl.KernelOp | ttl.KernelDriverOp) -> int:
 def is_wide(kernel: ttl.KernelOp | ttl.KernelDriverOp) -> bool:
     """Return whether registers hold 32 bits: they have one format in all of a kernel."""
     types = (op.result.type for op in kernel.body.block.ops if isinstance(op, ttl.CreateCBOp | ttl.BindCBOp))
-    return kernel.fp32_dest_acc_en or any(element_bytes(type_.data_type) == WIDE for type_ in types)
+    return kernel.fp32_dest_acc_en or any(register_bytes(type_.data_type) == WIDE for type_ in types)
 
 
 def kernel_around(op: Operation) -> ttl.KernelOp | ttl.KernelDriverOp | None:

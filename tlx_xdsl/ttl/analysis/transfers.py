@@ -11,12 +11,13 @@ synchronise with others by the order of its transfers. Conditions are ignored: a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
 
 from xdsl.dialects import affine, arith, scf
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineBinaryOpKind, AffineMap
 from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr
@@ -33,6 +34,7 @@ from ..dialects.ttl import (
     Thread,
     TTLOp,
     acquisition_of,
+    aligned,
     block_shape,
     blocks_of,
     encoding_of,
@@ -206,39 +208,47 @@ def accesses(copy: CopyOp) -> Iterator[tuple[Memory, int, Access]]:
     block: Linear | None = Linear(0)
     extent = acquisition.num_blocks
     if isinstance(owner := copy.view.owner, BlockOp):
-        block, extent = linear(owner.index), blocks_of(copy.view.type)
+        block, extent = linear(owner.index), blocks_of(copy.view)
     # Every run of the acquisition gives other blocks.
     runs = [(Linear.of(loop_of(each).variable), 1) for each in loops_around(acquisition)]
     yield acquisition, len(runs) + 1, Access(loops, (*runs, (block, extent)), reads)
 
 
 def _tensor_box(tensor: SSAValue, copy: CopyOp) -> tuple[tuple[Linear | None, int], ...]:
-    """The part of a tensor that a transfer touches: by tile, row and column of tiles, row of elements, or shard."""
-    first, *more = (linear(each) for each in copy.indices)
-    rows, columns = block_shape(copy.view.type)[-2:]
-    if encoding_of(tensor.type).layout.kind is LayoutKind.INTERLEAVED:
-        return ((first, rows),)
-    return ((first, rows), (more[0], columns)) if more else ((first, 1),)
+    """The part of a tensor that a transfer touches: by a tile's, row's or shard's number, or in all dimensions."""
+    is_rows = encoding_of(tensor.type).layout.kind is LayoutKind.INTERLEAVED
+    whole = block_shape(tensor.type)
+    sizes = aligned(acquisition_of(copy.view).cb_type.shape, len(whole)) or whole
+    if len(copy.indices) == 1:
+        return ((linear(copy.indices[0]), prod(sizes[:-1]) if is_rows else 1),)
+    box = [(linear(index), size) for index, size in zip(copy.indices, sizes, strict=True)]
+    return tuple(box[:-1] if is_rows else box)
 
 
-def _in_rows_and_columns(tensor: Memory, access: Access) -> Access:
-    """An access that may name a tile or a shard by its number, as a box of rows and columns of tiles."""
+def _in_dimensions(tensor: Memory, access: Access, count: int) -> Access:
+    """An access that may name a tile, a row or a shard by its number, as a box in `count` dimensions of pages."""
     assert isinstance(tensor, SSAValue)
     if len(access.box) != 1:
         return access
-    type_ = tensor.type
-    layout = encoding_of(type_).layout
-    [(number, _)] = access.box
+    layout = encoding_of(tensor.type).layout
+    [(number, extent)] = access.box
+    *others, last = block_shape(tensor.type)
+    units, sizes = [*others, last], (1,) * count
     if layout.kind is LayoutKind.SHARDED:
-        shards, (rows, columns) = layout.grid[1], layout.tiles_per_shard
+        units, sizes = [*layout.grid], layout.tiles_per_shard
+    elif layout.kind is LayoutKind.INTERLEAVED:
+        units, sizes = others, (*(1,) * (count - 1), extent)
     else:
-        assert isinstance(type_, TensorType | MemRefType)
         # Tiles have 32 elements on each side.
-        shards, rows, columns = -(-type_.get_shape()[-1] // 32), 1, 1
-    if number is None:
-        return Access(access.loops, ((None, rows), (None, columns)), access.is_write)
-    box = ((number.floordiv(shards) * rows, rows), (number.mod(shards) * columns, columns))
-    return Access(access.loops, box, access.is_write)
+        units = [*others[:-1], -(-others[-1] // 32), -(-last // 32)]
+    if number is None or len(units) != count or (extent > 1 and count > 1):
+        # Anywhere.
+        return Access(access.loops, ((None, 1),) * count, access.is_write)
+    box: list[tuple[Linear | None, int]] = []
+    for unit, size in zip(units[:0:-1], sizes[:0:-1], strict=True):
+        box.insert(0, (number.mod(unit) * size, size))
+        number = number.floordiv(unit)
+    return Access(access.loops, ((number * sizes[0], sizes[0]), *box), access.is_write)
 
 
 # --- dependences ----------------------------------------------------------------------------------------------------
@@ -279,11 +289,37 @@ def dependences(copies: list[CopyOp], parameters: list[Loop]) -> list[Dependence
     for memory, users in touched.items():
         if not any(access.is_write for *_, access in users):
             continue
-        for one, other in (*((each, each) for each in users), *combinations(users, 2)):
+        for one, other in (*((each, each) for each in users), *_meeting(users)):
             dependence = _dependence(memory, one, other, parameters)
             if dependence is not None:
                 found.append(dependence)
     return found
+
+
+_User = tuple[CopyOp, int, Access]
+
+
+def _meeting(users: list[_User]) -> Iterable[tuple[_User, _User]]:
+    """The pairs of users in order that may meet: those that overlap along a dimension with numbers, where there is one.
+
+    A long kernel has many transfers, of which few touch the same place.
+    """
+    boxes = [access.box for *_, access in users]
+    if len({(indices, len(access.box)) for _, indices, access in users}) > 1:
+        return combinations(users, 2)
+    for places in zip(*boxes, strict=True):
+        spans = [(first.constant, first.constant + extent) for first, extent in places if first and not first.factors]
+        if len(spans) == len(users):
+            break
+    else:
+        return combinations(users, 2)
+    found: list[tuple[int, int]] = []
+    open_: list[int] = []
+    for number in sorted(range(len(users)), key=lambda each: spans[each]):
+        open_ = [each for each in open_ if spans[each][1] > spans[number][0]]
+        found += [(min(each, number), max(each, number)) for each in open_]
+        open_.append(number)
+    return ((users[one], users[other]) for one, other in sorted(found))
 
 
 def _dependence(
@@ -295,7 +331,7 @@ def _dependence(
         return None
     if indices != other_indices:
         assert isinstance(memory, SSAValue)
-        first, second = (_in_rows_and_columns(memory, each) if len(each.box) == 1 else each for each in (first, second))
+        first, second = (_in_dimensions(memory, each, max(indices, other_indices)) for each in (first, second))
     found = conflicts(first, second, parameters)
     if source is sink and not (found.any_backward or found.any_forward):
         return None

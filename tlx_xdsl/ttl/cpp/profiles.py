@@ -25,6 +25,7 @@ OBJECTS = ("api/core_local_mem.h", BUFFER_OBJECTS, "api/dataflow/endpoints.h", "
 
 _BINARY = ("add_binary", "sub_binary", "mul_binary", "div_binary")
 _MATRIX = ("add", "sub", "mul")
+_INTEGER_EXTREMES = tuple(f"binary_{kind}_{type_}" for kind in ("max", "min") for type_ in ("int32", "uint32"))
 
 
 def _both(names: tuple[str, ...], header: str) -> dict[str, str]:
@@ -37,7 +38,7 @@ def _vector_functions(one_header: str) -> dict[str, str]:
     return {
         name: one_header if each.header.startswith("/") else each.header
         for each in FUNCTIONS
-        for name in (each.callee, each.preparation)
+        for name in (each.callee, each.preparation, *([each.int32_callee] if each.has_int32 else []))
     }
 
 
@@ -46,6 +47,10 @@ _HEADERS = {
     **_both(("binary_max", "binary_min"), "binary_max_min.h"),
     **_both(("remainder_binary",), "binary_remainder.h"),
     **_both(("fill",), "eltwise_unary/fill.h"),
+    "fill_tile_int": "eltwise_unary/fill.h",
+    **_both(("typecast",), "eltwise_unary/typecast.h"),
+    **{name: f"{kind}_int_sfpu.h" for kind in ("add", "sub", "mul") for name in _both((f"{kind}_int",), "")},
+    **_both(_INTEGER_EXTREMES, "binary_max_min.h"),
     **_both(("where",), "eltwise_unary/where.h"),
     **{f"{name}_tiles": "eltwise_binary.h" for name in _MATRIX},
     "copy_tile": "tile_move_copy.h",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IntAttr
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntAttr, IntegerType, Signedness
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
@@ -69,21 +69,92 @@ ARCHITECTURES = {
 """By their names."""
 
 
+@irdl_attr_definition
+class BlockFloatType(ParametrizedAttribute, TypeAttribute):
+    """A float whose exponent 16 neighbours in a row of a face share: `!ttcore.block_float<8>`, of sign and 7 bits.
+
+    There are those of 8 and of 4 bits, `bfp8_b` and `bfp4_b` of TT-Metalium; they are in tiles only.
+    """
+
+    name = "ttcore.block_float"
+
+    bits_attr: IntAttr = param_def()
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element without the exponent."""
+        return self.bits_attr.data
+
+    def verify(self) -> None:
+        """The packer has two of them."""
+        if self.bits not in (4, 8):
+            raise VerifyException(f"expected a block float of 8 or 4 bits, found {self.bits}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:
+        """Read `<8>`."""
+        with parser.in_angle_brackets():
+            return (IntAttr(parser.parse_integer()),)
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Write `<8>`."""
+        with printer.in_angle_brackets():
+            printer.print_string(str(self.bits))
+
+
+SHARING = 16
+"""Elements that share an exponent."""
+
+BFP8, BFP4 = (BlockFloatType(IntAttr(bits)) for bits in (8, 4))
+UI32, UI16 = (IntegerType(bits, Signedness.UNSIGNED) for bits in (32, 16))
+
+FORMATS: dict[str, Attribute] = {"bfp8_b": BFP8, "bfp4_b": BFP4, "ui32": UI32, "ui16": UI16}
+"""The types of data formats that the table of element types does not have, by their names."""
+
+
 _HELD = ("f32", "bf16", "f16", "i32", "i16", "i8")
-"""Elements that a data format has."""
+"""Elements of the table that a data format has."""
+_WIDE = 4
+"""Bytes of a register's element where a data format has 32 bits."""
 
 
-def element_bytes(type_: Attribute) -> int:
-    """Bytes of an element of a tile or of a row.
+def format_of(type_: Attribute) -> str:
+    """The name of the data format that has elements of a type, such as `f32`, `ui16` or `bfp8_b`.
 
     Raises VerifyException for a type that no data format has.
     """
+    for name, each in FORMATS.items():
+        if each == type_:
+            return name
     found = element_type_of(type_)
     if found is None or found.mlir not in _HELD:
+        expected = (*_HELD, *FORMATS)
         raise VerifyException(
-            f"no data format has elements of {type_}; expected {', '.join(_HELD[:-1])} or {_HELD[-1]}"
+            f"no data format has elements of {type_}; expected {', '.join(expected[:-1])} or {expected[-1]}"
         )
+    return found.mlir
+
+
+def element_bytes(type_: Attribute) -> int:
+    """Bytes of an element of a row, or of a tile without shared exponents.
+
+    Raises VerifyException for a type that no data format has, and for block floats.
+    """
+    format_of(type_)
+    found = element_type_of(type_)
+    if found is None:
+        raise VerifyException("block floats are in tiles only, found single elements of them")
     return found.bytes
+
+
+def register_bytes(type_: Attribute) -> int:
+    """Bytes of an element in a destination register: 4 for formats of 32 bits, else 2."""
+    return _WIDE if not isinstance(type_, BlockFloatType) and element_bytes(type_) == _WIDE else 2
+
+
+def is_float(type_: Attribute) -> bool:
+    """Return whether elements are floats, block floats among them."""
+    return isinstance(type_, BlockFloatType | Float32Type | Float16Type | BFloat16Type)
 
 
 @irdl_attr_definition
@@ -95,7 +166,7 @@ class TileType(ParametrizedAttribute, TypeAttribute):
     shape_rows: IntAttr = param_def()
     shape_columns: IntAttr = param_def()
     data_type: Attribute = param_def()
-    """f32, bf16, f16 or an integer."""
+    """f32, bf16, f16, an integer or a block float."""
 
     @staticmethod
     def get(data_type: Attribute) -> TileType:
@@ -114,14 +185,17 @@ class TileType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the tile in memory."""
-        return self.rows * self.columns * element_bytes(self.data_type)
+        """Bytes of the tile in memory: 4096 of f32, 1088 of `bfp8_b`, whose exponents come first."""
+        elements = self.rows * self.columns
+        if isinstance(self.data_type, BlockFloatType):
+            return elements // SHARING + elements * self.data_type.bits // 8
+        return elements * element_bytes(self.data_type)
 
     def verify(self) -> None:
         """The hardware's full tile, of elements that a data format has."""
         if (self.rows, self.columns) != (TILE_ROWS, TILE_COLUMNS):
             raise VerifyException(f"expected a tile of 32x32 elements, found {self.rows}x{self.columns}")
-        element_bytes(self.data_type)
+        format_of(self.data_type)
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:

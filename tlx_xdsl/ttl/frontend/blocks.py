@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from tlx_xdsl.errors import InputTypeError
 
 from ..dialects import ttl
-from ..dialects.ttcore import TileType
+from ..dialects.ttcore import TileType, is_float
 from ..dialects.ttl.types import CBType
 from ..language import buffers
 from ..language.tensors import TILE, as_dtype
@@ -57,10 +57,10 @@ def _like(call: Call, factor: str) -> Value:
         case _:
             raise call.error("like", f"expected a tensor of the kernel, found {like.describe()}")
     shape = _shape(call)
-    if isinstance(like, Tensor) and like.spec.layout.kind == "interleaved" and shape[1] != like.spec.shape[1]:
+    if isinstance(like, Tensor) and like.spec.layout.kind == "interleaved" and shape[-1] != like.spec.shape[-1]:
         raise call.error(
             "shape",
-            f"{like.describe()} is in rows: a block has whole rows of {like.spec.shape[1]} elements, found {shape}",
+            f"{like.describe()} is in rows: a block has whole rows of {like.spec.shape[-1]} elements, found {shape}",
         )
     return _create(call, shape, unit, _factor(call, factor))
 
@@ -94,7 +94,7 @@ def _make_dfb(call: Call) -> Value:
     return _create(call, _shape(call), unit, _factor(call, "block_count"))
 
 
-def _create(call: Call, shape: tuple[int, int], unit: Attribute, factor: int) -> Value:
+def _create(call: Call, shape: tuple[int, ...], unit: Attribute, factor: int) -> Value:
     if call.visitor.thread is not None:
         raise call.error(None, "circular buffers are shared by the threads: make them in the kernel's own body")
     made = Buffer(call.visitor.builder.insert(ttl.CreateCBOp(CBType.get(shape, unit, factor))).result)
@@ -102,14 +102,15 @@ def _create(call: Call, shape: tuple[int, int], unit: Attribute, factor: int) ->
     return made
 
 
-def _shape(call: Call) -> tuple[int, int]:
+def _shape(call: Call) -> tuple[int, ...]:
     given = call["shape"]
+    wanted = "'shape' is two or more positive integers (..., rows, columns)"
     if not isinstance(given, Items):
-        raise call.error("shape", f"'shape' is two positive integers (rows, columns), found {given.describe()}")
-    sizes = [call.visitor.static_int(call.at("shape"), each, "a size of 'shape'") for each in given.items]
-    if len(sizes) != 2 or min(sizes) < 1:
-        raise call.error("shape", f"'shape' is two positive integers (rows, columns), found {tuple(sizes)}")
-    return sizes[0], sizes[1]
+        raise call.error("shape", f"{wanted}, found {given.describe()}")
+    sizes = tuple(call.visitor.static_int(call.at("shape"), each, "a size of 'shape'") for each in given.items)
+    if len(sizes) < 2 or min(sizes) < 1:
+        raise call.error("shape", f"{wanted}, found {sizes}")
+    return sizes
 
 
 def _factor(call: Call, name: str) -> int:
@@ -219,12 +220,17 @@ def store(
         stored = fill(visitor, value_node, block.type, value, "what is stored")
     else:
         stored = as_tiles(visitor, value_node, value, "a store", block.type)
-    if stored.type != block.type:
+    types = [ttl.tile_of(each.type).data_type for each in (stored, block)]
+    are_floats = all(map(is_float, types))
+    if stored.shape != block.shape or not (are_floats or stored.unit == block.unit):
         raise visitor.error(
             value_node,
             f"the block has {shape_text(block.shape, block.unit)}, found a value of "
-            f"{shape_text(stored.shape, stored.unit)}",
+            f"{shape_text(stored.shape, stored.unit)}"
+            + (": ttl.math.typecast converts" if stored.shape == block.shape else ""),
         )
+    if accumulate and not are_floats:
+        raise visitor.error(node, f"the packer adds floats only, the block has {shape_text(block.shape, block.unit)}")
     visitor.locate(node)
     first: SSAValue | None = None
     if accumulate:

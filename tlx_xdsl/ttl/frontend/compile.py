@@ -84,17 +84,20 @@ def _build(
     builder.location = location
     builder.insert(ttl.KernelReturnOp())
     types = [argument.type for argument in block.args]
-    op = ttl.KernelOp(source.symbol, types, Region(block), _attributes(kernel, source, cores, chip))
+    op = ttl.KernelOp(source.symbol, types, Region(block), _attributes(kernel, visitor, cores, chip))
     op.location = location
     module = ModuleOp([op])
     module.location = location
     return module
 
 
-def _attributes(
-    kernel: Kernel, source: KernelSource, cores: tuple[int, int], chip: Architecture
-) -> dict[str, Attribute]:
-    flags = {name: UnitAttr() for name in ("fp32_dest_acc_en", "dst_full_sync_en") if getattr(kernel, name)}
+def _attributes(kernel: Kernel, visitor: Visitor, cores: tuple[int, int], chip: Architecture) -> dict[str, Attribute]:
+    source = visitor.source
+    chosen = {
+        "fp32_dest_acc_en": kernel.fp32_dest_acc_en or visitor.unit.has_wide_registers,
+        "dst_full_sync_en": kernel.dst_full_sync_en,
+    }
+    flags = {name: UnitAttr() for name, is_set in chosen.items() if is_set}
     return {
         "grid": GridAttr.get(*cores),
         **({} if chip.name == "wormhole" else {"arch": StringAttr(chip.name)}),

@@ -8,7 +8,7 @@ from ..dialects import ttl
 from ..language import buffers
 from .calls import Call, lowering, method
 from .tiles import check_usable
-from .values import NONE, Acquired, Buffer, Piece, Pipe, Tensor, Transfer, Value, shape_text, unit_of
+from .values import NONE, Acquired, Buffer, Piece, Pipe, Tensor, Transfer, TransferGroup, Value, shape_text, unit_of
 from .visitor import Visitor
 
 
@@ -80,17 +80,17 @@ def _check_piece(call: Call, name: str, piece: Piece, block: Acquired) -> None:
     unit, shape = unit_of(spec), piece.sizes
     if shape is None:
         shards = spec.layout.tiles_per_shard
-        shape = shards if shards is not None else (1, spec.shape[1]) if spec.layout.kind == "interleaved" else (1, 1)
+        shape = shards if shards is not None else (1, spec.shape[-1]) if spec.layout.kind == "interleaved" else (1, 1)
     if unit != block.unit:
         raise call.error(
             name,
             f"{tensor.describe()} has pieces of {shape_text(shape, unit)}, but the block has "
             f"{shape_text(block.shape, block.unit)}: make its buffer like the tensor",
         )
-    if shape == block.shape:
+    if ttl.aligned(shape, len(block.shape)) == block.shape or ttl.aligned(block.shape, len(shape)) == shape:
         return
     message = f"the block has {shape_text(block.shape, unit)}, found a piece of {shape_text(shape, unit)}"
-    if shape == (1, 1):
+    if shape == (1, 1) and len(block.shape) == 2:
         rows, columns = block.shape
         message += f": {tensor.name}[r, c] is a single tile, write {tensor.name}[r:r+{rows}, c:c+{columns}]"
     raise call.error(name, message)
@@ -109,4 +109,33 @@ def _accessor(visitor: Visitor, tensor: Tensor) -> SSAValue:
 def _wait(transfer: Transfer, call: Call) -> Value:
     call.visitor.in_thread(call.node, "waiting for a transfer", "datamovement")
     call.visitor.builder.insert(ttl.WaitOp(transfer.ssa))
+    return NONE
+
+
+@lowering("ttl.GroupTransfer")
+def _group(call: Call) -> Value:
+    call.visitor.in_thread(call.node, "a group of transfers", "datamovement")
+    return TransferGroup()
+
+
+@method(TransferGroup, buffers.GroupTransfer, "add")
+def _add(group: TransferGroup, call: Call) -> Value:
+    transfer = call["xf"]
+    if not isinstance(transfer, Transfer):
+        raise call.error("xf", f"a group is of transfers that were begun, found {transfer.describe()}")
+    if group.is_done:
+        raise call.error(None, "the group was waited for: make another one")
+    assert isinstance(transfer.ssa.type, ttl.TransferHandleType)
+    group.directions[transfer.ssa.type.direction] = None
+    return NONE
+
+
+@method(TransferGroup, buffers.GroupTransfer, "wait_all")
+def _wait_all(group: TransferGroup, call: Call) -> Value:
+    if group.is_done:
+        raise call.error(None, "the group was waited for already")
+    group.is_done = True
+    # The hardware waits for all transfers of a direction.
+    for direction in group.directions:
+        call.visitor.builder.insert(ttl.DMABarrierOp(direction))
     return NONE

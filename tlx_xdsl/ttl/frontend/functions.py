@@ -133,7 +133,7 @@ def call_python(visitor: Visitor, node: ast.Call, name: str) -> Value:
     if name in ("min", "max"):
         return _extreme(visitor, node, name, values)
     if name == "abs" and values and is_of_tiles(values[0]):
-        return unary(visitor, "abs", as_tiles(visitor, node, values[0], "'abs'"))
+        return unary(visitor, node, "abs", as_tiles(visitor, node, values[0], "'abs'"))
     if name == "slice" and 1 <= len(values) <= 3:
         first, *rest = values
         return Range(first, *rest, *[None] * (2 - len(rest))) if rest else Range(None, first, None)

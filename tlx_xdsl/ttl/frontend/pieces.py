@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from math import prod
 
 from tlx_xdsl.errors import CompilationError
 
@@ -20,11 +21,11 @@ def piece_of(visitor: Visitor, node: ast.Subscript, tensor: Tensor, index: Value
         else [node.slice] * len(given)
     )
     whole = tensor.spec.shape if tensor.spec.layout.kind == "interleaved" else tensor.spec.tiles
-    if len(given) > 2:
-        raise visitor.error(node.slice, f"a tensor has two dimensions, found {len(given)} indices")
     if len(given) == 1 and isinstance(given[0], Range):
-        # Whole rows.
-        given, nodes = [given[0], Range(None, None, None)], [nodes[0], nodes[0]]
+        # All of the other dimensions.
+        given, nodes = [given[0], *[Range(None, None, None)] * (len(whole) - 1)], [nodes[0]] * len(whole)
+    if len(given) not in (1, len(whole)):
+        raise visitor.error(node.slice, f"{tensor.describe()} has {len(whole)} dimensions, found {len(given)} indices")
     if len(given) == 1:
         start = visitor.as_index(nodes[0], given[0], f"an index of '{tensor.name}'")
         _check_number(visitor, nodes[0], tensor, start)
@@ -35,7 +36,7 @@ def piece_of(visitor: Visitor, node: ast.Subscript, tensor: Tensor, index: Value
         start, size = _bounds(visitor, place, tensor, dim, each, whole[dim])
         starts.append(_value(start))
         sizes.append(size)
-    return Piece(tensor, tuple(starts), (sizes[0], sizes[1]))
+    return Piece(tensor, tuple(starts), tuple(sizes))
 
 
 def _value(index: Index) -> Value:
@@ -73,15 +74,12 @@ def _bounds(visitor: Visitor, node: ast.AST, tensor: Tensor, dim: int, given: Va
 def _outside(
     visitor: Visitor, node: ast.AST, tensor: Tensor, dim: int, first: int, size: int, whole: int
 ) -> CompilationError:
-    unit = "element" if tensor.spec.layout.kind == "interleaved" else "tile"
-    lines = ("row", "column")[dim]
-    return visitor.error(
-        node,
-        f"{tensor.describe()} has {whole} {lines}{'' if whole == 1 else 's'} of {unit}s, "
-        f"found {lines}s {first} to {first + size - 1}"
-        if size > 1
-        else f"{tensor.describe()} has {whole} {lines}{'' if whole == 1 else 's'} of {unit}s, found {lines} {first}",
-    )
+    unit = " of elements" if tensor.spec.layout.kind == "interleaved" else " of tiles"
+    from_last = len(tensor.spec.shape) - dim
+    lines = {1: "column", 2: "row"}.get(from_last, "layer")
+    found = f"{lines}s {first} to {first + size - 1}" if size > 1 else f"{lines} {first}"
+    have = f"{whole} {lines}{'' if whole == 1 else 's'}{unit if from_last < 3 else ''}"
+    return visitor.error(node, f"{tensor.describe()} has {have}, found {found}")
 
 
 def _bound(visitor: Visitor, node: ast.AST, given: Value | None, default: int) -> Index:
@@ -95,8 +93,8 @@ def _check_number(visitor: Visitor, node: ast.AST, tensor: Tensor, index: Index)
     spec = tensor.spec
     what, count = {
         "sharded": ("shards", spec.layout.grid[0] * spec.layout.grid[1] if spec.layout.grid else 0),
-        "interleaved": ("rows", spec.shape[0]),
-        "tiled": ("tiles", spec.tiles[0] * spec.tiles[1]),
+        "interleaved": ("rows", prod(spec.shape[:-1])),
+        "tiled": ("tiles", prod(spec.tiles)),
     }[spec.layout.kind]
     known = index.affine.known
     if known is not None and not 0 <= known < count:

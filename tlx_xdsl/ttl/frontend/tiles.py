@@ -6,15 +6,16 @@ import ast
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, TensorType, f32
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, TensorType, f32
 from xdsl.ir import Attribute
 
 from tlx_xdsl.errors import InputTypeError
 
 from ..dialects import ttl
-from ..dialects.ttcore import TileType
-from ..dialects.ttl.compute import BinaryOp, DimsOp
+from ..dialects.ttcore import TileType, format_of, is_float, register_bytes
+from ..dialects.ttl.compute import BinaryOp, BlockComputeOp, DimsOp
 from ..elementwise import BY_NAME
 from ..language.math import VECTOR_FUNCTIONS
 from ..language.tensors import TILE, as_dtype
@@ -106,15 +107,40 @@ def fill(visitor: Visitor, node: ast.AST, type_: TensorType[Attribute], number: 
     value = visitor.static_number(node, number, what)
     unit = type_.get_element_type()
     assert isinstance(unit, TileType)
-    if not isinstance(unit.data_type, AnyFloat):
-        raise visitor.error(node, f"{what} is for blocks of floating point numbers, found tiles of {unit.data_type}")
-    return Tiles(visitor.builder.insert(ttl.FillOp(FloatAttr(value, f32), type_)).result)
+    attribute = FloatAttr(value, f32) if is_float(unit.data_type) else _integer(visitor, node, number, what, unit)
+    tile = ttl.computed_tile([unit]) or unit
+    return inserted(visitor, node, what, ttl.FillOp(attribute, TensorType(tile, type_.get_shape())))
+
+
+def _integer(visitor: Visitor, node: ast.AST, value: Value, what: str, unit: TileType) -> IntegerAttr:
+    """A number that tiles of integers hold."""
+    number = value.value if isinstance(value, Static) else None
+    name = format_of(unit.data_type)
+    bits = int(name.lstrip("ui"))
+    low, high = (0, 2**bits - 1) if name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if not isinstance(number, int) or not low <= number <= high:
+        raise visitor.error(node, f"{what} is an integer from {low} to {high} for tiles of {name}, found {number}")
+    return IntegerAttr(number, cast(IntegerType, unit.data_type))
+
+
+def inserted(visitor: Visitor, node: ast.AST, what: str, op: BlockComputeOp) -> Tiles:
+    """The result of an operation on blocks, for whose type of tiles there must be a function."""
+    type_ = ttl.tile_of(op.result.type).data_type
+    if not is_float(type_) and format_of(type_) not in op.TILE.INTEGERS:
+        known = f"tiles of floats, {', '.join(op.TILE.INTEGERS)}" if op.TILE.INTEGERS else "tiles of floats"
+        raise visitor.error(node, f"{what} is for {known}, found {format_of(type_)}: ttl.math.typecast converts")
+    return Tiles(visitor.builder.insert(op).result)
 
 
 def elementwise(visitor: Visitor, node: ast.AST, op: type[BinaryOp], what: str, left: Value, right: Value) -> Tiles:
     """An element-wise operation; a number on one side counts for each element."""
     first, second = operands(visitor, node, what, left, right)
-    return Tiles(visitor.builder.insert(op(first.ssa, second.ssa)).result)
+    return inserted(visitor, node, what, op(first.ssa, second.ssa))
+
+
+def _meet(*operands: Tiles) -> bool:
+    """Return whether an operation can have operands of these types."""
+    return ttl.computed_tile([ttl.tile_of(each.type) for each in operands]) is not None
 
 
 def operands(visitor: Visitor, node: ast.AST, what: str, *values: Value) -> list[Tiles]:
@@ -131,18 +157,21 @@ def operands(visitor: Visitor, node: ast.AST, what: str, *values: Value) -> list
             found.append(fill(visitor, node, like.type, each, f"the number of {what}"))
         else:
             found.append(as_tiles(visitor, node, each, what, like.type))
-        if found[-1].type != found[0].type:
+        if found[-1].shape != found[0].shape or not _meet(*found):
             raise visitor.error(node, _mismatch(what, found[0], found[-1]))
     return found
 
 
 def _mismatch(what: str, first: Tiles, second: Tiles) -> str:
     found = f"{what} needs two blocks of one shape and type, found {first.describe()} and {second.describe()}"
-    if first.unit != second.unit:
+    if not _meet(first, second):
+        return f"{found}: ttl.math.typecast converts"
+    if len(first.shape) != len(second.shape):
         return found
     for small, large in ((first, second), (second, first)):
-        dims = [dim for dim in range(2) if small.shape[dim] == 1 != large.shape[dim]]
-        if all(small.shape[dim] == large.shape[dim] for dim in range(2) if dim not in dims):
+        pairs = list(zip(small.shape, large.shape, strict=True))
+        dims = [dim for dim, (a, b) in enumerate(pairs) if a == 1 != b]
+        if all(a == b for dim, (a, b) in enumerate(pairs) if dim not in dims):
             return f"{found}: repeat the smaller one with ttl.math.broadcast(x, {large.shape}, dims={dims})"
     return found
 
@@ -150,40 +179,44 @@ def _mismatch(what: str, first: Tiles, second: Tiles) -> str:
 def matmul(visitor: Visitor, node: ast.AST, left: Value, right: Value) -> Tiles:
     """The product of matrices."""
     a, b = as_tiles(visitor, node, left, "'@'"), as_tiles(visitor, node, right, "'@'")
-    if a.shape[1] != b.shape[0] or a.unit != b.unit:
+    *matrices, _, inner = a.shape
+    *others, rows, _ = b.shape
+    if inner != rows or others not in ([], matrices) or not _meet(a, b):
         raise visitor.error(
             node,
             f"'@' needs blocks of (m, k) and (k, n) tiles of one type, found {shape_text(a.shape, a.unit)} "
             f"and {shape_text(b.shape, b.unit)}",
         )
-    return Tiles(visitor.builder.insert(ttl.MatmulOp(a.ssa, b.ssa)).result)
+    return inserted(visitor, node, "'@'", ttl.MatmulOp(a.ssa, b.ssa))
 
 
 def negative(visitor: Visitor, node: ast.AST, value: Tiles) -> Tiles:
     """`-value`."""
-    return unary(visitor, "neg", value)
+    return unary(visitor, node, "neg", value)
 
 
-def unary(visitor: Visitor, name: str, value: Tiles, *numbers: float) -> Tiles:
+def unary(visitor: Visitor, node: ast.AST, name: str, value: Tiles, *numbers: float) -> Tiles:
     """A function of the vector unit, by its row in `ttl.elementwise`."""
-    return Tiles(visitor.builder.insert(ttl.BLOCK_FUNCTIONS[name](value.ssa, numbers)).result)
+    if name == "square" and not is_float(ttl.tile_of(value.type).data_type):
+        return inserted(visitor, node, name, ttl.MulOp(value.ssa, value.ssa))
+    return inserted(visitor, node, f"ttl.math.{name}", ttl.BLOCK_FUNCTIONS[name](value.ssa, numbers))
 
 
 def power(visitor: Visitor, node: ast.AST, value: Tiles, exponent: Value) -> Tiles:
     """`value ** exponent`, of a number that is known at compile time."""
     number = visitor.static_number(node, exponent, "the exponent of a block")
-    return unary(visitor, "square", value) if number == 2 else unary(visitor, "power", value, number)
+    return unary(visitor, node, "square", value) if number == 2 else unary(visitor, node, "power", value, number)
 
 
 def floor_quotient(visitor: Visitor, node: ast.AST, what: str, left: Value, right: Value) -> Tiles:
     """`left // right`."""
-    return unary(visitor, "floor", elementwise(visitor, node, ttl.DivOp, what, left, right))
+    return unary(visitor, node, "floor", elementwise(visitor, node, ttl.DivOp, what, left, right))
 
 
 def choose(visitor: Visitor, node: ast.AST, what: str, condition: Value, a: Value, b: Value) -> Tiles:
     """The elements of `a` where those of the condition are not zero, and of `b` elsewhere."""
     found = operands(visitor, node, what, condition, a, b)
-    return Tiles(visitor.builder.insert(ttl.WhereOp(*(each.ssa for each in found))).result)
+    return inserted(visitor, node, what, ttl.WhereOp(*(each.ssa for each in found)))
 
 
 # --- functions ------------------------------------------------------------------------------------------------------
@@ -207,7 +240,7 @@ def _number(call: Call, name: str) -> float:
 def _vector(call: Call) -> Value:
     name = call.name.rpartition(".")[2]
     numbers = [_number(call, each) for each in BY_NAME[name].parameters]
-    return unary(call.visitor, name, operand(call, "x"), *numbers)
+    return unary(call.visitor, call.node, name, operand(call, "x"), *numbers)
 
 
 @lowering("ttl.math.exp")
@@ -218,7 +251,7 @@ def _exp(call: Call) -> Value:
     x: Value = operand(call, "x")
     if call.given("scale"):
         x = elementwise(call.visitor, call.node, ttl.MulOp, call.name, x, call["scale"])
-    return unary(call.visitor, "exp", as_tiles(call.visitor, call.node, x, call.name))
+    return unary(call.visitor, call.node, "exp", as_tiles(call.visitor, call.node, x, call.name))
 
 
 @lowering("ttl.math.pow")
@@ -240,23 +273,25 @@ def _rsub(call: Call) -> Value:
 def _bounded_relu(call: Call) -> Value:
     name, op = ("upper_limit", ttl.MinOp) if call.name.endswith("max") else ("lower_limit", ttl.MaxOp)
     limit = Static(_number(call, name))
-    return unary(call.visitor, "relu", elementwise(call.visitor, call.node, op, call.name, operand(call, "x"), limit))
+    return unary(
+        call.visitor, call.node, "relu", elementwise(call.visitor, call.node, op, call.name, operand(call, "x"), limit)
+    )
 
 
 @lowering("ttl.math.prelu")
 def _prelu(call: Call) -> Value:
-    return unary(call.visitor, "leaky_relu", operand(call, "x"), _number(call, "alpha"))
+    return unary(call.visitor, call.node, "leaky_relu", operand(call, "x"), _number(call, "alpha"))
 
 
 @lowering("ttl.math.hardtanh")
 def _hardtanh(call: Call) -> Value:
-    return unary(call.visitor, "clamp", operand(call, "x"), _number(call, "min"), _number(call, "max"))
+    return unary(call.visitor, call.node, "clamp", operand(call, "x"), _number(call, "min"), _number(call, "max"))
 
 
 @lowering("ttl.math.threshold")
 def _threshold(call: Call) -> Value:
     x = operand(call, "x")
-    above = unary(call.visitor, "unary_gt", x, _number(call, "threshold"))
+    above = unary(call.visitor, call.node, "unary_gt", x, _number(call, "threshold"))
     return choose(call.visitor, call.node, call.name, above, call["value"], x)
 
 
@@ -278,7 +313,25 @@ def _matmul(call: Call) -> Value:
 
 @lowering("ttl.math.transpose", "ttl.block.transpose")
 def _transpose(call: Call) -> Value:
-    return Tiles(call.visitor.builder.insert(ttl.TransposeOp(operand(call, "x").ssa)).result)
+    return inserted(call.visitor, call.node, call.name, ttl.TransposeOp(operand(call, "x").ssa))
+
+
+@lowering("ttl.math.typecast", "ttl.block.typecast")
+def _typecast(call: Call) -> Value:
+    x = operand(call, "x")
+    try:
+        target = TileType.get(element_type(as_dtype(static(call, "dtype"))))
+    except InputTypeError as error:
+        raise call.error("dtype", str(error)) from error
+    source = ttl.tile_of(x.type)
+    if source == target:
+        return x
+    if not ttl.converts(source.data_type, target.data_type):
+        between = f"{format_of(source.data_type)} to {format_of(target.data_type)}"
+        raise call.error("dtype", f"there is no conversion from {between}")
+    if any(register_bytes(each.data_type) > 2 for each in (source, target)):
+        call.visitor.unit.has_wide_registers = True
+    return Tiles(call.visitor.builder.insert(ttl.TypecastOp(x.ssa, target)).result)
 
 
 @lowering("ttl.math.fill", "ttl.block.fill")
@@ -320,22 +373,26 @@ def _unshaped_fill(call: Call, value: Value, shape: tuple[int, ...], what: str) 
     return Unsettled(make, known, f"a block of {value.describe()} whose type of elements is not known")
 
 
-def _dims(call: Call) -> list[int]:
+def _dims(call: Call, rank: int, least: int = 0) -> list[int]:
+    """The dimensions that an argument says, of a block with `rank` of them; from `least` on."""
     given = call["dims"]
     numbers = given.items if isinstance(given, Items) else [given]
     dims = [call.visitor.static_int(call.at("dims"), each, "a dimension") for each in numbers]
-    if not dims or len(set(dims)) != len(dims) or not all(-2 <= dim < 2 for dim in dims):
-        raise call.error("dims", f"'dims' are dimensions of a block, [0], [1] or [0, 1], found {dims}")
-    return sorted({dim % 2 for dim in dims})
+    found = sorted({dim % rank for dim in dims if -rank <= dim < rank})
+    if not dims or len(found) != len(dims) or found[0] < least:
+        which = "[0], [1] or [0, 1]" if rank == 2 else f"some of {[*range(least, rank)]}"
+        raise call.error("dims", f"'dims' are dimensions of a block, {which}, found {dims}")
+    return found
 
 
 def _result_type(x: Tiles, shape: Sequence[int]) -> Attribute:
-    return TensorType(x.unit, list(shape))
+    return TensorType(ttl.computed_tile([ttl.tile_of(x.type)]) or x.unit, list(shape))
 
 
 @lowering("ttl.math.broadcast", "ttl.block.broadcast")
 def _broadcast(call: Call) -> Value:
-    x, dims = operand(call, "x"), _dims(call)
+    x = operand(call, "x")
+    dims = _dims(call, len(x.shape))
     if call.given("shape"):
         return _spread(call, x, dims, _shape(call))
     return Unsettled(
@@ -344,20 +401,24 @@ def _broadcast(call: Call) -> Value:
 
 
 def _spread(call: Call, x: Tiles, dims: Sequence[int], shape: tuple[int, ...]) -> Tiles:
-    for dim in range(2):
+    rank = len(x.shape)
+    if len(shape) != rank:
+        raise call.error("shape", f"'shape' has as many dimensions as the block, {rank}, found {shape}")
+    for dim in range(rank):
         needed = 1 if dim in dims else shape[dim]
         if x.shape[dim] != needed:
             why = "that it repeats" if dim in dims else "that it keeps"
+            line = {1: "column", 2: "row"}.get(rank - dim, "layer")
             raise call.error(
                 "x",
-                f"dims={dims} to {shape[0]}x{shape[1]} tiles needs {needed} {'row' if dim == 0 else 'column'}"
+                f"dims={dims} to {'x'.join(map(str, shape))} tiles needs {needed} {line}"
                 f"{'' if needed == 1 else 's'} of tiles along dimension {dim}, {why}, found {x.describe()}",
             )
     return _insert_dims(call, ttl.BcastOp, x, dims, shape)
 
 
 def _insert_dims(call: Call, op: type[DimsOp], x: Tiles, dims: Sequence[int], shape: Sequence[int]) -> Tiles:
-    return Tiles(call.visitor.builder.insert(op(x.ssa, dims, _result_type(x, shape))).result)
+    return inserted(call.visitor, call.node, call.name, op(x.ssa, dims, _result_type(x, shape)))
 
 
 def _shape(call: Call) -> tuple[int, ...]:
@@ -367,13 +428,13 @@ def _shape(call: Call) -> tuple[int, ...]:
             return shape
         case Buffer(type=type_):
             return type_.shape
-        case Items(items=[rows, columns]):
-            sizes = [call.visitor.static_int(call.at("shape"), each, "a size") for each in (rows, columns)]
+        case Items(items=[_, _, *_] as items):
+            sizes = tuple(call.visitor.static_int(call.at("shape"), each, "a size") for each in items)
             if min(sizes) < 1:
-                raise call.error("shape", f"'shape' is two positive integers, found {sizes}")
-            return tuple(sizes)
+                raise call.error("shape", f"'shape' is two or more positive integers, found {sizes}")
+            return sizes
         case other:
-            raise call.error("shape", f"'shape' is (rows, columns) in tiles, or a block, found {other.describe()}")
+            raise call.error("shape", f"'shape' is (..., rows, columns) in tiles, or a block, found {other.describe()}")
 
 
 @lowering("ttl.math.reduce_sum", "ttl.math.reduce_max")
@@ -386,9 +447,10 @@ def _reduce(call: Call) -> Value:
             args={**call.args, "scaler": NONE, **{name: call[old] for name, old in moved.items()}},
             nodes={**call.nodes, **{name: call.at(old) for name, old in moved.items()}},
         )
-    x, dims = operand(call, "x"), _dims(call)
+    x = operand(call, "x")
+    dims = _dims(call, len(x.shape), len(x.shape) - 2)
     op = ttl.ReduceSumOp if call.name.endswith("sum") else ttl.ReduceMaxOp
-    shape = tuple(1 if dim in dims else x.shape[dim] for dim in range(2))
+    shape = tuple(1 if dim in dims else size for dim, size in enumerate(x.shape))
     if call.given("shape") and _shape(call) != shape:
         raise call.error("shape", f"'shape' of this reduction is {shape}, found {_shape(call)}")
     made = op(x.ssa, dims, _result_type(x, shape))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import prod
 from types import ModuleType
 from typing import Any, cast
 
@@ -14,8 +15,8 @@ from xdsl.ir import Attribute, Block, SSAValue
 from tlx_xdsl.dialects.base.tensors import attribute_of
 from tlx_xdsl.element_types import BY_MLIR
 
-from ..dialects.ttcore import MemorySpace, MemorySpaceAttr, TileType
-from ..dialects.ttl.types import CBType, LayoutAttr, LayoutKind, TensorEncodingAttr
+from ..dialects.ttcore import FORMATS, MemorySpace, MemorySpaceAttr, TileType, format_of
+from ..dialects.ttl.types import CBType, Direction, LayoutAttr, LayoutKind, TensorEncodingAttr
 from ..language.tensors import Layout, TensorSpec, dtype
 from .affine import Affine
 
@@ -177,8 +178,7 @@ class Tensor(Value):
 
     def describe(self) -> str:
         """Show name and shape."""
-        rows, columns = self.spec.shape
-        return f"the tensor '{self.name}' of {rows}x{columns}x{self.spec.dtype}"
+        return f"the tensor '{self.name}' of {'x'.join(map(str, self.spec.shape))}x{self.spec.dtype}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ class Piece(Value):
     starts: tuple[Value, ...]
     """In tiles, or in elements where the tensor has none; one number for a shard, a tile or a row."""
     sizes: tuple[int, ...] | None
-    """Rows and columns; None for what `starts` numbers."""
+    """Rows and columns, after other dimensions; None for what `starts` numbers."""
 
     def describe(self) -> str:
         """Say what it is."""
@@ -218,7 +218,7 @@ def shape_text(shape: tuple[int, ...], unit: Attribute) -> str:
     """Show a shape: `2x1 tiles of f32`."""
     sizes = "x".join(map(str, shape))
     if isinstance(unit, TileType):
-        return f"{sizes} tile{'' if shape == (1, 1) else 's'} of {unit.data_type}"
+        return f"{sizes} tile{'' if prod(shape) == 1 else 's'} of {format_of(unit.data_type)}"
     return f"{sizes} elements of {unit}"
 
 
@@ -306,6 +306,20 @@ class Transfer(Value):
         return "a transfer"
 
 
+@dataclass(eq=False)
+class TransferGroup(Value):
+    """Transfers that are waited for together."""
+
+    directions: dict[Direction, None] = field(default_factory=dict[Direction, None])
+    """Those of the transfers so far."""
+    is_done: bool = False
+    """Whether they were waited for."""
+
+    def describe(self) -> str:
+        """Say what it is."""
+        return "a group of transfers"
+
+
 @dataclass(frozen=True)
 class Signpost(Value):
     """The name of a part of a thread, for a profiler."""
@@ -367,7 +381,7 @@ NONE = Static(None)
 
 def element_type(element: dtype) -> Attribute:
     """The type of an element."""
-    return attribute_of(BY_MLIR[element.name])
+    return FORMATS.get(element.name) or attribute_of(BY_MLIR[element.name])
 
 
 def unit_of(spec: TensorSpec) -> Attribute:

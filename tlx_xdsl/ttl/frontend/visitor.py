@@ -78,6 +78,8 @@ class Unit:
     """Columns and rows of cores."""
     threads: list[tuple[str, Function]] = field(default_factory=list[tuple[str, Function]])
     """`compute` or `datamovement`, and the function of each thread."""
+    has_wide_registers: bool = False
+    """Whether an operation needs registers of 32 bits, whatever is in circular buffers."""
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     """The circular buffers that the kernel makes."""
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
 from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.interpreter.faults import location_of
@@ -17,9 +16,9 @@ from tlx_xdsl.numerics.arrays import Array
 
 from ..dialects.ttcore import TileType
 from ..dialects.ttl.types import CBType
+from ..formats import format_for
 from .ttkernel import circular_buffers
 from .ttkernel.machine import CircularBuffer, Claim, CoreThread, wrong
-from .ttkernel.tile_math import dtype_of
 from .ttkernel.translate import Builder, Local, Step, Touch, integer
 
 
@@ -69,16 +68,16 @@ class View:
             raise wrong(op, self.thread, f"reads a block of {self.buffer.label}, which was not written", notes)
         if not self.is_written:
             self.buffer.read.update(dict.fromkeys(range(self.first, self.first + self.count), op))
-        return core.memory[self.start : self.start + self.size].view(self.buffer.dtype).reshape(self.shape)
+        data = core.memory[self.start : self.start + self.size]
+        return self.buffer.format.unpack(data.reshape(self.count, -1)).reshape(self.shape)
 
     def write(self, op: Operation, values: Array) -> None:
         """Write all elements; raises Fault if the blocks were not reserved."""
         self.check_held(op)
         if not self.is_written:
             raise wrong(op, self.thread, f"writes a block of {self.buffer.label} that it has waited for, not reserved")
-        with np.errstate(over="ignore", invalid="ignore"):
-            data = np.ascontiguousarray(values.reshape(self.shape).astype(self.buffer.dtype))
-        self.thread.core.store(self.start, data.view(np.uint8).reshape(-1))
+        data = self.buffer.format.pack(values.reshape(self.count, -1))
+        self.thread.core.store(self.start, data.reshape(-1))
 
 
 def elements(shape: tuple[int, ...], element: Attribute) -> tuple[int, ...]:
@@ -90,7 +89,7 @@ def make_buffer(op: Operation, index: int, base: int, name: str) -> CircularBuff
     """A circular buffer whose pages are blocks."""
     type_ = op.results[0].type
     assert isinstance(type_, CBType)
-    size = prod(elements(type_.shape, type_.element_type)) * dtype_of(type_.data_type).itemsize
+    size = format_for(type_.data_type).bytes_of(prod(elements(type_.shape, type_.element_type)))
     return CircularBuffer(op, index, base, type_.buffer_factor, size, type_.element_type, name)
 
 

@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation
 
 from tlx_xdsl.numerics.arrays import Array
 
 from ..dialects.ttl.base import block_shape, tile_of
-from ..dialects.ttl.compute import StoreOp
+from ..dialects.ttl.compute import DimsOp, StoreOp
 from ..elementwise import FUNCTIONS, Function
+from ..formats import format_for
 from ..tiles import TILE
 from .blocks import View
 from .ttkernel import tile_math
 from .ttkernel.machine import CoreThread, of_thread
-from .ttkernel.translate import Builder, Local, attribute, integers
+from .ttkernel.translate import Builder, Local, attribute
 
 
 def value_of(op: Operation, operand: View | Array) -> Array:
-    """The elements of an operand as f32: a view is read now."""
-    return operand.read(op).astype(np.float32) if isinstance(operand, View) else operand
+    """The elements of an operand as registers have them: a view is read now."""
+    return operand.read(op) if isinstance(operand, View) else operand
 
 
 def _elementwise(function: Callable[..., Array] | Function) -> Builder:
@@ -35,7 +35,8 @@ def _elementwise(function: Callable[..., Array] | Function) -> Builder:
 
         def run(thread: CoreThread, *operands: View | Array) -> Array:
             with np.errstate(all="ignore"):
-                return function_of(*(value_of(op, each) for each in operands)).astype(np.float32)
+                values = [value_of(op, each) for each in operands]
+                return function_of(*values).astype(values[0].dtype)
 
         return run
 
@@ -49,15 +50,15 @@ def _through_memory(function: Callable[..., Array]) -> Builder:
     """
 
     def build(op: Operation) -> Local:
-        dtype = tile_math.dtype_of(tile_of(op.results[0].type).data_type)
+        formats = [format_for(tile_of(each.type).data_type) for each in (*op.operands, *op.results)]
         users = [use.operation for use in op.results[0].uses]
         is_only_stored = len(users) == 1 and isinstance(users[0], StoreOp)
 
         def run(thread: CoreThread, *operands: View | Array) -> Array:
-            values = [tile_math.rounded(value_of(op, each), dtype) for each in operands]
+            values = [each.rounded(value_of(op, value)) for each, value in zip(formats, operands, strict=False)]
             with np.errstate(all="ignore"):
                 result = function(op, *values)
-            return result if is_only_stored else tile_math.rounded(result, dtype)
+            return result if is_only_stored else formats[-1].rounded(result)
 
         return run
 
@@ -65,33 +66,38 @@ def _through_memory(function: Callable[..., Array]) -> Builder:
 
 
 def _fill(op: Operation) -> Local:
-    value = attribute(op, "value")
-    assert isinstance(value, FloatAttr)
+    number = tile_math.number_of(op)
     shape = (*block_shape(op.results[0].type), TILE, TILE)
-    number = np.float32(value.value.data)
     return of_thread(lambda thread: np.full(shape, number))
 
 
+def _typecast(op: Operation) -> Local:
+    source, target = tile_math.formats_of(op)
+
+    def run(thread: CoreThread, operand: View | Array) -> Array:
+        return tile_math.typecast(value_of(op, operand), source, target)
+
+    return run
+
+
 def _bcast(op: Operation, block: Array) -> Array:
-    rows, columns = block_shape(op.results[0].type)
-    spread = tile_math.broadcast(block, integers(op, "dims"))
-    return np.broadcast_to(spread, (rows, columns, TILE, TILE)).copy()
+    assert isinstance(op, DimsOp)
+    spread = tile_math.broadcast(block, op.tile_dims)
+    return np.broadcast_to(spread, (*block_shape(op.result.type), TILE, TILE)).copy()
 
 
 def _reduction(kind: str) -> Callable[..., Array]:
     """Reduce tile after tile, as the hardware does."""
 
     def reduce(op: Operation, block: Array, scaler: Array | None = None) -> Array:
-        dims = integers(op, "dims")
-        rows, columns = block_shape(op.results[0].type)
-        made: dict[tuple[int, int], Array] = {}
-        for i in range(block.shape[0]):
-            for j in range(block.shape[1]):
-                at = (0 if 0 in dims else i, 0 if 1 in dims else j)
-                part = tile_math.reduce(kind, block[i, j], dims)
-                part = part if scaler is None else part * scaler[0, 0, 0, 0]
-                made[at] = tile_math.combine(kind, made[at], part) if at in made else part
-        result = np.empty((rows, columns, TILE, TILE), np.float32)
+        assert isinstance(op, DimsOp)
+        made: dict[tuple[int, ...], Array] = {}
+        for place in np.ndindex(*block.shape[:-2]):
+            at = tuple(0 if dim in op.dimensions else each for dim, each in enumerate(place))
+            part = tile_math.reduce(kind, block[place], op.tile_dims)
+            part = part if scaler is None else part * scaler[0, 0, 0, 0]
+            made[at] = tile_math.combine(kind, made[at], part) if at in made else part
+        result = np.empty((*block_shape(op.result.type), TILE, TILE), np.float32)
         for at, tile in made.items():
             result[at] = tile
         return result
@@ -100,17 +106,18 @@ def _reduction(kind: str) -> Callable[..., Array]:
 
 
 def _matmul(op: Operation, a: Array, b: Array) -> Array:
-    result = np.zeros((a.shape[0], b.shape[1], TILE, TILE), np.float32)
-    for i, j in np.ndindex(a.shape[0], b.shape[1]):
-        total = a[i, 0] @ b[0, j]
-        for k in range(1, a.shape[1]):
-            total = total + a[i, k] @ b[k, j]
-        result[i, j] = total
+    result = np.zeros((*block_shape(op.results[0].type), TILE, TILE), np.float32)
+    for *matrix, i, j in np.ndindex(*result.shape[:-2]):
+        left, right = a[tuple(matrix)], b[tuple(matrix)] if b.ndim == a.ndim else b
+        total = left[i, 0] @ right[0, j]
+        for k in range(1, left.shape[1]):
+            total = total + left[i, k] @ right[k, j]
+        result[(*matrix, i, j)] = total
     return result
 
 
 def _transpose(op: Operation, block: Array) -> Array:
-    return np.ascontiguousarray(block.transpose(1, 0, 3, 2))
+    return np.ascontiguousarray(block.swapaxes(-4, -3).swapaxes(-2, -1))
 
 
 def _mark(op: Operation) -> Local:
@@ -129,7 +136,7 @@ def _store(op: Operation) -> Local:
     def run(thread: CoreThread, value: View | Array, view: View, first: bool = False) -> None:
         values = value_of(op, value)
         if accumulates and not first:
-            values = view.read(op).astype(np.float32) + values
+            values = view.read(op) + values
         view.write(op, values)
 
     return run
@@ -140,6 +147,7 @@ BUILDERS: dict[str, Builder] = {
     **{f"ttl.{name}": _elementwise(function) for name, function in tile_math.BINARY.items()},
     "ttl.where": _elementwise(tile_math.where),
     "ttl.fill": _fill,
+    "ttl.typecast": _typecast,
     "ttl.bcast": _through_memory(_bcast),
     "ttl.matmul": _through_memory(_matmul),
     "ttl.transpose": _through_memory(_transpose),

@@ -6,16 +6,20 @@ its tensor has zeros there, or is cut when it is written; all of it outside is a
 
 from __future__ import annotations
 
-from typing import Any, cast
+from math import prod
+from typing import Any, NamedTuple, cast
 
+import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.numerics.arrays import Array
 
+from ..dialects.ttcore import TileType
+from ..dialects.ttl.base import aligned
 from ..dialects.ttl.buffers import CopyOp
 from ..dialects.ttl.types import PipeType
-from ..tiles import TILE, from_pages, to_pages
+from ..tiles import TILE, cut, matrix_of, to_pages
 from .blocks import View
 from .pipes import PipeTransfer, receive, send
 from .ttkernel.circular_buffers import pending
@@ -68,90 +72,112 @@ def _begin(
     return transfer
 
 
-Place = tuple[int, int, int, int]
-"""First row and column of elements, and their numbers."""
+class Place(NamedTuple):
+    """The elements of a tensor that a block is, in the matrix that the tensor is to the memory."""
+
+    rows: Array
+    """Numbers of rows of elements, in the order in which the block has them."""
+    column: int
+    columns: int
 
 
 def _place(op: Operation, thread: CoreThread, tensor: Tensor, indices: tuple[int, ...], view: View) -> Place:
     """The elements of a tensor that a block is."""
-    shape = view.shape
-    if tensor.layout.kind == "interleaved":
-        return _rows(op, thread, tensor, indices, shape)
-    if len(shape) != 4:
+    is_tiled = tensor.layout.kind != "interleaved"
+    if is_tiled != isinstance(view.buffer.element, TileType):
         raise wrong(op, thread, f"copies a block of elements of tensor '{tensor.name}', which has tiles")
-    rows, columns = shape[:2]
-    padded_rows, padded_columns = tensor.layout.padded(tensor.shape)
-    tile_rows, tile_columns = padded_rows // TILE, padded_columns // TILE
-    if len(indices) == 2:
-        row, column = indices
-    elif tensor.layout.kind == "sharded":
+    whole = _units(tensor)
+    sizes = aligned(view.shape[:-2] if is_tiled else view.shape, len(whole)) or ()
+    if not is_tiled and (sizes[-1:] != whole[-1:] or (len(indices) > 1 and indices[-1])):
+        raise wrong(
+            op, thread,
+            f"copies a block of {list(view.shape)} at {list(indices)} of tensor '{tensor.name}', whose pages are "
+            f"whole rows of {whole[-1]} elements",
+        )  # fmt: skip
+    if len(indices) == 1 and len(whole) > 1:
+        if tensor.layout.kind == "sharded":
+            # Shards are cut from all matrices, one below the other.
+            rows, columns = tensor.layout.padded(tensor.shape)
+            whole, sizes = (rows // TILE, columns // TILE), aligned(sizes, 2) or ()
+        indices = _numbered(op, thread, tensor, indices[0], whole)
+    ends = zip(indices, sizes, whole, strict=True)
+    if not sizes or any(first < 0 or first + size > there for first, size, there in ends):
+        unit = "tiles" if is_tiled else "elements"
+        raise wrong(
+            op, thread,
+            f"copies the {_spelled(sizes)} {unit} at {list(indices)} of tensor '{tensor.name}', which has "
+            f"{_spelled(whole)}",
+        )  # fmt: skip
+    return _rows_of(indices, sizes, whole, TILE if is_tiled else 1)
+
+
+def _rows_of(indices: tuple[int, ...], sizes: tuple[int, ...], whole: tuple[int, ...], unit: int) -> Place:
+    """The place of a box of units, which have so many rows and columns of elements."""
+    axes = np.meshgrid(*map(np.arange, sizes[:-1]), indexing="ij")
+    numbers = np.ravel_multi_index([axis + first for axis, first in zip(axes, indices, strict=False)], whole[:-1])
+    rows = numbers.reshape(-1, 1) * unit + np.arange(unit)
+    columns = unit if unit > 1 else 1
+    return Place(rows.reshape(-1), indices[-1] * columns, sizes[-1] * columns)
+
+
+def _units(tensor: Tensor) -> tuple[int, ...]:
+    """The tensor's shape in tiles, or in elements where it has none; shards may reach beyond a matrix."""
+    if tensor.layout.kind == "interleaved":
+        return tensor.shape
+    if tensor.layout.kind == "sharded" and len(tensor.shape) == 2:
+        return tensor.layout.tiles
+    return *tensor.shape[:-2], -(-tensor.shape[-2] // TILE), -(-tensor.shape[-1] // TILE)
+
+
+def _numbered(
+    op: Operation, thread: CoreThread, tensor: Tensor, number: int, whole: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The place of the block that begins at page or shard `number`."""
+    if tensor.layout.kind == "sharded":
         grid_columns = tensor.layout.grid[1]
         shards = tensor.layout.grid[0] * grid_columns
-        if not 0 <= indices[0] < shards:
-            raise wrong(op, thread, f"copies shard {indices[0]} of tensor '{tensor.name}', which has {shards}")
+        if not 0 <= number < shards:
+            raise wrong(op, thread, f"copies shard {number} of tensor '{tensor.name}', which has {shards}")
         height, width = tensor.layout.tiles_per_shard
-        row, column = indices[0] // grid_columns * height, indices[0] % grid_columns * width
-    else:
-        row, column = divmod(indices[0], tile_columns)
-    if row < 0 or column < 0 or row + rows > tile_rows or column + columns > tile_columns:
-        raise wrong(
-            op, thread,
-            f"copies the {rows}x{columns} tiles at {list(indices)} of tensor '{tensor.name}', which has "
-            f"{tile_rows}x{tile_columns}",
-        )  # fmt: skip
-    return row * TILE, column * TILE, rows * TILE, columns * TILE
+        return number // grid_columns * height, number % grid_columns * width
+    last = () if tensor.layout.kind == "tiled" else (0,)
+    counted = whole if tensor.layout.kind == "tiled" else whole[:-1]
+    if not 0 <= number < prod(counted):
+        raise wrong(op, thread, f"copies page {number} of tensor '{tensor.name}', which has {prod(counted)}")
+    return *(int(each) for each in np.unravel_index(number, counted)), *last
 
 
-def _rows(op: Operation, thread: CoreThread, tensor: Tensor, indices: tuple[int, ...], shape: tuple[int, ...]) -> Place:
-    first, column = indices[0], indices[1] if len(indices) == 2 else 0
-    if len(shape) != 2 or shape[1] != tensor.shape[1] or column:
-        raise wrong(
-            op, thread,
-            f"copies a block of {list(shape)} at {list(indices)} of tensor '{tensor.name}', whose pages are "
-            f"whole rows of {tensor.shape[1]} elements",
-        )  # fmt: skip
-    if first < 0 or first + shape[0] > tensor.shape[0]:
-        raise wrong(
-            op, thread,
-            f"copies rows {first} to {first + shape[0] - 1} of tensor '{tensor.name}', which has {tensor.shape[0]}",
-        )  # fmt: skip
-    return first, 0, shape[0], shape[1]
-
-
-def _matrix(tensor: Tensor) -> Array:
-    """All elements of a tensor with its padding."""
-    shape = tensor.layout.padded(tensor.shape)
-    return from_pages(tensor.pages, shape, tensor.dtype, tensor.layout)
+def _spelled(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))
 
 
 def _pages_of(tensor: Tensor, place: Place) -> list[int]:
     """Numbers for the tiles or rows of a place, row-major."""
-    row, column, rows, columns = place
     if tensor.layout.kind == "interleaved":
-        return list(range(row, row + rows))
+        return place.rows.tolist()
     width = tensor.layout.padded(tensor.shape)[1] // TILE
-    return [(row // TILE + i) * width + column // TILE + j for i in range(rows // TILE) for j in range(columns // TILE)]
+    first, count = place.column // TILE, place.columns // TILE
+    return [row * width + first + each for row in (place.rows[::TILE] // TILE).tolist() for each in range(count)]
 
 
 def _land_read(op: Operation, thread: CoreThread, tensor: Tensor, place: Place, view: View, begun: Moment) -> None:
-    row, column, rows, columns = place
     for page in _pages_of(tensor, place):
         note_read(op, thread, tensor, page, begun)
-    values = _cached(thread, tensor)[row : row + rows, column : column + columns]
+    values = _cached(thread, tensor)[place.rows, place.column : place.column + place.columns]
     if tensor.layout.kind != "interleaved":
-        values = values.reshape(rows // TILE, TILE, columns // TILE, TILE).swapaxes(1, 2)
+        values = values.reshape(-1, TILE, place.columns // TILE, TILE).swapaxes(1, 2)
     view.write(op, values)
 
 
 def _land_write(op: Operation, thread: CoreThread, tensor: Tensor, place: Place, view: View, begun: Moment) -> None:
-    row, column, rows, columns = place
     for page in _pages_of(tensor, place):
         note_write(op, thread, tensor, page, begun)
     values = view.read(op)
     if tensor.layout.kind != "interleaved":
-        values = values.swapaxes(1, 2)
+        values = values.reshape(-1, place.columns // TILE, TILE, TILE).swapaxes(1, 2)
     matrix = _cached(thread, tensor)
-    matrix[row : row + rows, column : column + columns] = values.reshape(rows, columns).astype(matrix.dtype)
+    values = values.reshape(-1, place.columns).astype(matrix.dtype)
+    matrix[place.rows, place.column : place.column + place.columns] = values
 
 
 def _cached(thread: CoreThread, tensor: Tensor) -> Array:
@@ -159,15 +185,14 @@ def _cached(thread: CoreThread, tensor: Tensor) -> Array:
     matrices: dict[Tensor, Array] = cast(Any, thread.machine).matrices
     found = matrices.get(tensor)
     if found is None:
-        found = matrices[tensor] = _matrix(tensor)
+        found = matrices[tensor] = matrix_of(tensor.pages, tensor.shape, tensor.dtype, tensor.layout)
     return found
 
 
 def finish(matrices: dict[Tensor, Array]) -> None:
     """Let the pages of tensors have what was written; padding is zero, whatever was written there."""
     for tensor, matrix in matrices.items():
-        rows, columns = tensor.shape
-        tensor.pages = to_pages(matrix[:rows, :columns], tensor.dtype, tensor.layout)
+        tensor.pages = to_pages(cut(matrix, tensor.shape, tensor.layout), tensor.dtype, tensor.layout)
 
 
 # Waiting -------------------------------------------------------------------------------------------------------------

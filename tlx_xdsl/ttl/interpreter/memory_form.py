@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import FloatAttr
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation, SSAValue
 
@@ -21,7 +20,7 @@ from .blocks import View
 from .compute import value_of
 from .ttkernel import tile_math
 from .ttkernel.machine import CoreThread
-from .ttkernel.translate import Builder, Local, attribute, integers
+from .ttkernel.translate import Builder, Local, integers
 
 TileFunction = Callable[..., Any]
 """Takes the tiles of an operation's operands; a tile that holds nothing yet is None."""
@@ -63,10 +62,10 @@ def _function(op: TileOp) -> TileFunction:
         case "copy":
             return _same
         case "fill":
-            value = attribute(op, "value")
-            assert isinstance(value, FloatAttr)
-            number = np.float32(value.value.data)
-            return lambda: np.full((TILE, TILE), number)
+            return partial(np.full, (TILE, TILE), tile_math.number_of(op))
+        case "typecast":
+            source, target = tile_math.formats_of(op)
+            return partial(tile_math.typecast, source=source, target=target)
         case "bcast":
             return partial(tile_math.broadcast, dims=integers(op, "dims"))
         case "transpose":
@@ -95,7 +94,7 @@ def compute(op: Operation) -> Local:
         views: tuple[View, ...] = operands[: inputs + outputs]
         first = bool(operands[inputs + outputs]) if len(operands) > inputs + outputs else False
         blocks = [value_of(op, view) for view in views[:inputs]]
-        results = [np.zeros(view.shape, np.float32) for view in views[inputs:]]
+        results = [np.zeros(view.shape, view.buffer.format.register) for view in views[inputs:]]
         computed: dict[tuple[int, ...], list[Array]] = {}
         for point in np.ndindex(*_extents(op, views)):
             at = tuple(point[number] for number in parallel)
@@ -114,7 +113,7 @@ def compute(op: Operation) -> Local:
                 result[tuple(maps[inputs + number].eval(list(point), []))] = computed[at][number]
         for view, result in zip(views[inputs:], results, strict=True):
             if accumulates and not first:
-                result = view.read(op).astype(np.float32) + result
+                result = view.read(op) + result
             view.write(op, result)
 
     return run

@@ -6,7 +6,7 @@ from typing import Any
 
 from .kernel import builtin
 
-__all__ = ["broadcast", "fill", "mask", "mask_posinf", "transpose", "where"]
+__all__ = ["broadcast", "fill", "mask", "mask_posinf", "transpose", "typecast", "where"]
 
 _block = builtin("ttl.block")
 
@@ -40,6 +40,11 @@ def mask_posinf(x: Any, mask: Any) -> Any:
 @_block
 def transpose(x: Any) -> Any:
     """Exchange rows and columns: `ttl.math.transpose(x)`."""
+
+
+@_block
+def typecast(x: Any, dtype: Any) -> Any:
+    """Convert the elements to another type: `ttl.math.typecast(x, dtype)`."""
 
 
 @_block

@@ -102,7 +102,8 @@ class Kernel(ByName):
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Compile the kernel for the shapes and element types of `arguments`, and run it on an emulated device.
 
-        `arguments` are arrays of NumPy or tensors of PyTorch, of two dimensions, which the kernel reads and writes.
+        `arguments` are arrays of NumPy or tensors of PyTorch, of two or more dimensions, which the kernel reads and
+        writes.
         `options` are those of `tlx_xdsl.ttl.runtime.run`, such as the machine.
 
         Raises CompilationError for an error in the kernel.

@@ -36,6 +36,7 @@ __all__: list[str] = [
     "sub",
     "threshold",
     "transpose",
+    "typecast",
     "where",
 ]
 
@@ -220,3 +221,12 @@ def reduce_max(x: Any, scaler: Any = None, dims: Any = None, shape: Any = None) 
 @_math
 def transpose(x: Any) -> Any:
     """The block with rows and columns exchanged: of (r, c) tiles, one of (c, r)."""
+
+
+@_math
+def typecast(x: Any, dtype: Any) -> Any:
+    """The elements in another type, such as `ttl.float32` or `ttl.int32`.
+
+    A store converts floats by itself. Floats become integers by truncation, but those of 16 bits by rounding to
+    nearest; what is out of an integer's range becomes its largest or smallest number.
+    """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tlx_xdsl.element_types import BY_MLIR
@@ -13,6 +14,8 @@ __all__ = [
     "TILE_SHAPE",
     "Layout",
     "TensorSpec",
+    "bfloat4_b",
+    "bfloat8_b",
     "bfloat16",
     "dtype",
     "float16",
@@ -24,6 +27,8 @@ __all__ = [
     "sharded",
     "tensor",
     "tiled",
+    "uint16",
+    "uint32",
 ]
 
 TILE = 32
@@ -36,14 +41,14 @@ class dtype:
     """The type of an element."""
 
     name: str
-    """MLIR's spelling, such as `f32`."""
+    """MLIR's spelling, such as `f32`, or `bfp8_b` and `bfp4_b`."""
     data_format: str
     """TT-Metalium's name of tiles of such elements, a case of `tt::DataFormat`."""
 
     @property
-    def bytes(self) -> int:
-        """Bytes of an element."""
-        return BY_MLIR[self.name].bytes
+    def is_block_float(self) -> bool:
+        """Return whether neighbours share their exponent: there are no single elements, only tiles."""
+        return self.name.startswith("bfp")
 
     def __str__(self) -> str:
         """Return MLIR's spelling."""
@@ -56,15 +61,26 @@ float16 = dtype("f16", "Float16")
 int32 = dtype("i32", "Int32")
 int16 = dtype("i16", "UInt16")
 int8 = dtype("i8", "UInt8")
+uint32 = dtype("ui32", "UInt32")
+uint16 = dtype("ui16", "UInt16")
+bfloat8_b = dtype("bfp8_b", "Bfp8_b")
+"""16 neighbours in a row share an exponent, each has a sign and 7 bits: a tile of 1088 bytes. Elements of the host are
+f32; `ttl.tensor(shape, ttl.bfloat8_b)` says that a tensor has it."""
+bfloat4_b = dtype("bfp4_b", "Bfp4_b")
+"""The same with a sign and 3 bits, in 576 bytes."""
 
-DTYPES = {each.name: each for each in (float32, bfloat16, float16, int32, int16, int8)}
-"""The element types by MLIR's names."""
+_TABLE = (float32, bfloat16, float16, int32, int16, int8)
+DTYPES = {each.name: each for each in (*_TABLE, uint32, uint16, bfloat8_b, bfloat4_b)}
+"""The element types by their names."""
 
 _SPELLINGS = {
     spelling: each
-    for name, each in DTYPES.items()
-    for spelling in (name, BY_MLIR[name].library, *BY_MLIR[name].aliases)
-}
+    for each in _TABLE
+    for spelling in (each.name, BY_MLIR[each.name].library, *BY_MLIR[each.name].aliases)
+} | {
+    "uint32": uint32, "ui32": uint32, "uint16": uint16, "ui16": uint16,
+    "bfloat8_b": bfloat8_b, "bfp8_b": bfloat8_b, "bfloat4_b": bfloat4_b, "bfp4_b": bfloat4_b,
+}  # fmt: skip
 
 
 def as_dtype(given: Any) -> dtype:
@@ -77,7 +93,7 @@ def as_dtype(given: Any) -> dtype:
     spelled = given if isinstance(given, str) else getattr(given, "__name__", str(given))
     name = spelled.rsplit(".", 1)[-1].lower()
     if (found := _SPELLINGS.get(name)) is None:
-        expected = "float32, bfloat16, float16, int32, int16 or int8"
+        expected = "float32, bfloat16, float16, bfloat8_b, bfloat4_b, int32, uint32, uint16, int16 or int8"
         raise InputTypeError(f"elements of a tensor are {expected}, found {spelled}")
     return found
 
@@ -110,7 +126,8 @@ interleaved = Layout("interleaved")
 def sharded(grid: Sequence[int], tiles_per_shard: Sequence[int]) -> Layout:
     """The layout of a tensor in `grid` shards (along its rows, its columns) of `tiles_per_shard` tiles (rows, columns).
 
-    Shards are numbered row by row.
+    Shards are numbered row by row; the last ones may be larger than what is left of the tensor. A tensor of more than
+    two dimensions is cut as if its matrices lay one below the other.
 
     Raises InputError for what is not two positive integers each.
     """
@@ -129,8 +146,8 @@ def _pair(name: str, given: Any) -> tuple[int, int]:
 class TensorSpec:
     """Description of a tensor that a kernel is called with, as the compiler knows it."""
 
-    shape: tuple[int, int]
-    """Rows and columns, in elements. What is missing of the last tiles is padded with zeros."""
+    shape: tuple[int, ...]
+    """Rows and columns, in elements, after other dimensions. What is missing of the last tiles is padded with zeros."""
     dtype: dtype
     layout: Layout
     memory_space: str
@@ -139,14 +156,16 @@ class TensorSpec:
     def __init__(
         self, shape: Sequence[int], dtype: Any = float32, layout: Layout = tiled, memory_space: str = "DRAM"
     ) -> None:
-        """Describe a tensor of `shape` (rows, columns) in elements.
+        """Describe a tensor of `shape` (..., rows, columns) in elements.
 
-        Raises InputError for another rank, an empty tensor, an unknown memory space, and shards that do not make up the
-        tensor, and InputTypeError for elements that no tile holds.
+        Raises InputError for fewer than two dimensions, an empty tensor, an unknown memory space, and shards that do
+        not make up the tensor, and InputTypeError for elements that no tile holds.
         """
         given: tuple[Any, ...] = tuple(shape)
-        if len(given) != 2 or not all(isinstance(size, int) and size >= 1 for size in given):
-            raise InputError(f"the shape of a kernel's tensor is two positive integers (rows, columns), found {given}")
+        if len(given) < 2 or not all(isinstance(size, int) and size >= 1 for size in given):
+            raise InputError(
+                f"the shape of a kernel's tensor is two or more positive integers (..., rows, columns), found {given}"
+            )
         if memory_space not in ("DRAM", "L1"):
             raise InputError(f"the memory space of a kernel's tensor is 'DRAM' or 'L1', found {memory_space!r}")
         object.__setattr__(self, "shape", given)
@@ -154,18 +173,20 @@ class TensorSpec:
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "memory_space", memory_space)
         if layout.grid is not None and layout.tiles_per_shard is not None:
-            cut = tuple(n * size for n, size in zip(layout.grid, layout.tiles_per_shard, strict=True))
-            if cut != self.tiles:
+            needed = prod(self.tiles[:-1]), self.tiles[-1]
+            counts = tuple(-(-each // size) for each, size in zip(needed, layout.tiles_per_shard, strict=True))
+            if counts != layout.grid:
+                cut = tuple(n * size for n, size in zip(layout.grid, layout.tiles_per_shard, strict=True))
                 raise InputError(
-                    f"{layout} has {cut[0]}x{cut[1]} tiles, but a tensor of {given[0]}x{given[1]} elements has "
-                    f"{self.tiles[0]}x{self.tiles[1]}"
+                    f"{layout} has {cut[0]}x{cut[1]} tiles, but a tensor of {'x'.join(map(str, given))} elements has "
+                    f"{needed[0]}x{needed[1]}"
                 )
 
     @property
-    def tiles(self) -> tuple[int, int]:
-        """Rows and columns of the tensor, in tiles; the last ones may be partly padding."""
-        rows, columns = self.shape
-        return -(-rows // TILE), -(-columns // TILE)
+    def tiles(self) -> tuple[int, ...]:
+        """Rows and columns of the tensor, in tiles, after other dimensions; the last ones may be partly padding."""
+        *others, rows, columns = self.shape
+        return *others, -(-rows // TILE), -(-columns // TILE)
 
 
 def tensor(

@@ -11,6 +11,8 @@ from typing import Any
 from ..cpp.profiles import PRINTING
 from ..dialects.ttcore import ARCHITECTURES
 from ..elementwise import FUNCTIONS
+from ..language.tensors import DTYPES
+from ..tiles import TILED
 
 # What is reported of a kernel that does not compile, or does what it must not.
 
@@ -48,7 +50,9 @@ _COMPUTE = (
     "eltwise_unary/eltwise_unary.h",
     "eltwise_unary/fill.h",
     "eltwise_unary/where.h",
+    "eltwise_unary/typecast.h",
     "binary_remainder.h",
+    *(f"{name}_int_sfpu.h" for name in ("add", "sub", "mul")),
     *sorted({each.header for each in FUNCTIONS if not each.header.startswith("/")}),
 )
 """In both versions."""
@@ -102,7 +106,7 @@ def without_includes(name: str, text: str) -> str:
 Manifest = Mapping[str, Any]
 """What the host has to know of a kernel: `ttl/transforms/manifest.py` makes it."""
 
-_FORMATS = {"Float32": "f32", "Float16_b": "bf16"}
+_FORMATS = {each.data_format: name for name, each in DTYPES.items() if name not in ("i16", "i8")}
 _DST_TILES = 16
 
 
@@ -152,7 +156,7 @@ class Program:
             words += [cb["index"], cb["address"], cb["pages"], cb["page_bytes"]]
             words.append(_FORMATS.get(cb["data_format"], cb["data_format"]))
         for tensor, size in zip(manifest["tensors"], sizes, strict=True):
-            words += [tensor["name"], size, tensor["page_bytes"], _shard_pages(tensor)]
+            words += [tensor["name"], size, tensor["page_bytes"], *_shards(tensor)]
         for semaphore in semaphores:
             words += [semaphore["index"], semaphore["initial"]]
         for thread in manifest["threads"]:
@@ -182,5 +186,10 @@ def _initializer(arguments: Sequence[int]) -> str:
     return ", ".join(map(str, arguments)) or "0"
 
 
-def _shard_pages(tensor: Mapping[str, Any]) -> int:
-    return prod(tensor["layout"].get("tiles_per_shard", ()))
+def _shards(tensor: Mapping[str, Any]) -> list[int]:
+    """Pages of a shard, then rows and columns of tiles of the tensor and of a shard, and shards of a row; or 0."""
+    layout = tensor["layout"]
+    if "tiles_per_shard" not in layout:
+        return [0]
+    rows, columns = TILED.matrix_tiles(tuple(tensor["shape"]))
+    return [prod(layout["tiles_per_shard"]), rows, columns, *layout["tiles_per_shard"], layout["grid"][1]]

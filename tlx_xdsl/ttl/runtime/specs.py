@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tlx_xdsl.annotations import annotated_signature
-from tlx_xdsl.errors import InputError, InputTypeError
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
+from tlx_xdsl.frontend.python.source import KernelSource
 
 from ..language.kernel import Kernel
 from ..language.tensors import TILE, Layout, TensorSpec, as_dtype, interleaved, sharded, tiled
@@ -35,14 +36,23 @@ def annotated(kernel: Kernel) -> Mapping[str, TensorSpec]:
     return {name: each for name, values in said.items() for each in values if isinstance(each, TensorSpec)}
 
 
+def _at_parameter(kernel: Kernel, name: str, message: str) -> CompilationError:
+    """The error of a value for a parameter, at the parameter."""
+    source = KernelSource(kernel.fn)
+    node = next(each.node for each in source.parameters if each.name == name)
+    return source.error(node, f"'{name}': {message}")
+
+
 def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[Spec, ...]:
     """Return specifications of a kernel's arguments: shapes and types of arrays, layouts of the annotations; numbers.
+
+    An annotation also says where a tensor's elements are block floats.
 
     Without an annotation a tensor of `ttnn` lies where it says, another one is tiled, or interleaved in a kernel with
     `tiled=False`. A number is a part of the kernel that is compiled.
 
-    Raises InputTypeError for too few or too many arrays, and for elements that no tile holds; InputError for a shape
-    that is not two positive integers.
+    Raises InputTypeError for too few or too many arrays, and CompilationError at the parameter for elements that no
+    tile holds, and for a shape that is not two positive integers or more.
     """
     names = parameters(kernel)
     if len(arrays) != len(names):
@@ -63,7 +73,12 @@ def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[Spec, ...]:
         if spec is None and hasattr(array, "memory_config"):
             layout, space = _placed(name, array)
         shape = tuple(int(size) for size in array.shape)
-        found.append(TensorSpec(shape, as_dtype(array.dtype), layout, space))
+        # NumPy has no block floats: an annotation alone says that elements are packed as such.
+        try:
+            dtype = spec.dtype if spec is not None and spec.dtype.is_block_float else as_dtype(array.dtype)
+            found.append(TensorSpec(shape, dtype, layout, space))
+        except (InputError, InputTypeError) as error:
+            raise _at_parameter(kernel, name, str(error)) from error
     return tuple(found)
 
 

@@ -43,6 +43,8 @@ SCHEDULES = 8
 """Schedules of each kind with a seed that `tlx ttl check` tries."""
 BUDGET = 200
 """Runs in which it looks for orders that make a difference."""
+_TYPES = {"f32": "fp32", "bfp8_b": "fp32", "bfp4_b": "fp32", "ui32": "u32", "ui16": "u16"}
+"""The words of the command line for types of elements, where they are not ours."""
 
 
 def run(args: argparse.Namespace) -> None:
@@ -66,7 +68,7 @@ def _arguments(args: argparse.Namespace, kernel: Kernel) -> dict[str, Any]:
             have = ", ".join(names)
             raise CompilationError(f"--arg: '{kernel.name}' has no parameter '{name}', its parameters are {have}")
     described = {
-        name: f"randn:{spec.dtype.name.replace('f32', 'fp32')}[{spec.shape[0]},{spec.shape[1]}]"
+        name: f"randn:{_TYPES.get(spec.dtype.name, spec.dtype.name)}[{','.join(map(str, spec.shape))}]"
         for name, spec in known.items()
     }
     texts = described | texts

@@ -27,7 +27,7 @@ from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
 from ..analysis.cb_lifetimes import conflicts_of
 from ..analysis.first_fit import aligned, place
-from ..dialects.ttcore import CIRCULAR_BUFFERS, L1_BYTES
+from ..dialects.ttcore import CIRCULAR_BUFFERS, L1_BYTES, format_of
 from ..dialects.ttl.buffers import CreateCBOp
 from ..dialects.ttl.kernel import KernelOp
 from .thread_function import integer
@@ -98,7 +98,7 @@ def _listed(buffers: list[CreateCBOp]) -> list[str]:
     for buffer in buffers:
         type_, place = buffer.type, source_location(buffer.location)
         shape = "x".join(map(str, type_.shape))
-        unit = f"tiles of {type_.data_type}" if type_.is_tiled else f"{type_.data_type}"
+        unit = f"tiles of {format_of(type_.data_type)}" if type_.is_tiled else f"{type_.data_type}"
         made = "the compiler's own" if buffer.internal is not None else "made"
         where = "" if place is None else f", {made} at {place}"
         notes.append(f"{_named(buffer)}: {shape} {unit}, buffer_factor {type_.buffer_factor}, {type_.bytes:,} B{where}")

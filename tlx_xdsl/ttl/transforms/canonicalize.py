@@ -28,13 +28,15 @@ from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from tlx_xdsl.transforms.driver import apply_patterns
-from tlx_xdsl.transforms.rewriting import constant
+from tlx_xdsl.transforms.rewriting import constant, retype
 
 from ..analysis.core_values import CoreValues, cores_of, side_runs
+from ..dialects.ttcore import is_float
 from ..dialects.ttl import (
     AcquireOp,
     AddOp,
     BcastOp,
+    BlockComputeOp,
     BlockOp,
     CopyOp,
     CoreOp,
@@ -54,6 +56,7 @@ from ..dialects.ttl import (
     ReleaseOp,
     SubOp,
     TransposeOp,
+    TypecastOp,
     UnaryOp,
     tile_of,
 )
@@ -207,6 +210,8 @@ class Neutral(RewritePattern):
     def match_and_rewrite(self, op: MulOp | AddOp | SubOp | DivOp, rewriter: PatternRewriter) -> None:
         """Drop the operation with a neutral number."""
         number = 1.0 if isinstance(op, MulOp | DivOp) else 0.0
+        if op.lhs.type != op.rhs.type or op.lhs.type != op.result.type:
+            return
         if _is_filled(op.rhs, number):
             rewriter.replace(op, [], [op.lhs])
         elif isinstance(op, MulOp | AddOp) and _is_filled(op.lhs, number):
@@ -219,7 +224,7 @@ class Same(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MaxOp | MinOp, rewriter: PatternRewriter) -> None:
         """Drop the choice between equals."""
-        if op.lhs is op.rhs:
+        if op.lhs is op.rhs and op.lhs.type == op.result.type:
             rewriter.replace(op, [], [op.lhs])
 
 
@@ -229,7 +234,8 @@ class Involution(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: UnaryOp | TransposeOp, rewriter: PatternRewriter) -> None:
         """Drop a pair that undoes itself."""
-        if not isinstance(inner := op.input.owner, type(op)):
+        inner = op.input.owner
+        if not isinstance(inner, type(op)) or inner.input.type != op.result.type:
             return
         if _is_rounded(inner.input) if isinstance(op, TransposeOp) else _is(op, "neg"):
             rewriter.replace(op, [], [inner.input])
@@ -252,10 +258,26 @@ class Idempotent(RewritePattern):
     def match_and_rewrite(self, op: UnaryOp, rewriter: PatternRewriter) -> None:
         """Drop what the operation does to its operand once more."""
         inner = op.input.owner
+        if op.input.type != op.result.type:
+            return
         if op.FUNCTION.is_idempotent and isinstance(inner, type(op)):
             rewriter.replace(op, [], [inner.result])
-        elif _is(op, "abs") and isinstance(inner, UnaryOp) and _is(inner, "neg"):
+        elif _is(op, "abs") and isinstance(inner, UnaryOp) and _is(inner, "neg") and inner.input.type == op.input.type:
             rewriter.replace(op, type(op)(inner.input))
+
+
+class WiderResult(RewritePattern):
+    """typecast(f(x)) to f32 -> f(x), which is f32: what is computed in 32 bits is not rounded before."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TypecastOp, rewriter: PatternRewriter) -> None:
+        """Drop a typecast that its operand alone needs."""
+        inner = op.input.owner
+        if isinstance(inner, TypecastOp) or not isinstance(inner, BlockComputeOp):
+            return
+        if op.target == f32 and is_float(op.source) and op.input.has_one_use():
+            retype(op.input, op.result.type)
+            rewriter.replace(op, [], [inner.result])
 
 
 class SpreadTwice(RewritePattern):
@@ -268,7 +290,7 @@ class SpreadTwice(RewritePattern):
     def match_and_rewrite(self, op: BcastOp, rewriter: PatternRewriter) -> None:
         """Spread once, to the last shape."""
         inner = op.input.owner
-        if isinstance(inner, BcastOp) and inner.dimensions == op.dimensions:
+        if isinstance(inner, BcastOp) and inner.dimensions == op.dimensions and inner.result.type == op.input.type:
             rewriter.replace(op, BcastOp(inner.input, op.dimensions, op.result.type))
 
 
@@ -294,6 +316,7 @@ PATTERNS: tuple[type[RewritePattern], ...] = (
     Same,
     Involution,
     Idempotent,
+    WiderResult,
     SpreadTwice,
     Unused,
 )

@@ -82,8 +82,9 @@ class ConvertTTKernelToEmitCPass(Pass):
 
 def _driver_of(module: ModuleOp, function: func.FuncOp) -> KernelDriverOp | None:
     name = function.sym_name.data
-    for driver in ops_of(module, KernelDriverOp):
-        if any(launch.callee.root_reference.data == name for launch in ops_of(driver, LaunchThreadOp)):
+    for driver in module.ops:
+        launches = ops_of(driver, LaunchThreadOp) if isinstance(driver, KernelDriverOp) else []
+        if isinstance(driver, KernelDriverOp) and any(each.callee.root_reference.data == name for each in launches):
             return driver
     return None
 

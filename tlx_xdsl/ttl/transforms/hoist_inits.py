@@ -91,7 +91,7 @@ def _leave_out(block: Block) -> None:
     """Erase what prepares a unit for what it is prepared for; nothing is known where the block begins."""
     known: dict[type[InitOp], Hashable] = {}
     for op in [*block.ops]:
-        inits = ops_of(op, InitOp)
+        inits = ops_of(op, InitOp) if op.regions or isinstance(op, InitOp) else []
         kind = _kind(op)
         if kind is not None and known.get(kind) == _key(op):
             Rewriter.erase_op(op)

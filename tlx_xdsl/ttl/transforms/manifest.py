@@ -40,7 +40,7 @@ from tlx_xdsl.errors import InputError
 from tlx_xdsl.transforms.rewriting import ops_of
 
 from ..analysis.dst_capacity import is_wide, registers_of
-from ..dialects.ttcore import MemorySpace
+from ..dialects.ttcore import MemorySpace, format_of
 from ..dialects.ttkernel import CopyTileOp, GetCompileTimeArgValOp
 from ..dialects.ttkernel.base import THREAD, ComputeOp, ThreadAttr, ThreadKind, noc_of
 from ..dialects.ttl.base import block_shape
@@ -63,7 +63,7 @@ def manifest(module: ModuleOp, kernel: str | None = None) -> dict[str, Any]:
     Raises InputError if there is no such kernel, or none whose threads were lowered.
     """
     driver = _driver(module, kernel)
-    functions = {each.sym_name.data: each for each in ops_of(module, FuncOp)}
+    functions = {each.sym_name.data: each for each in module.ops if isinstance(each, FuncOp)}
     launches = ops_of(driver, LaunchThreadOp)
     launched = [functions[launch.callee.root_reference.data] for launch in launches]
     return {
@@ -119,9 +119,7 @@ def _buffer(op: BindCBOp, functions: list[FuncOp]) -> dict[str, Any]:
 
 
 def _data_format(type_: Attribute) -> str:
-    if str(type_) not in DTYPES:
-        raise InputError(f"no data format has elements of {type_}: expected one of {', '.join(DTYPES)}")
-    return DTYPES[str(type_)].data_format
+    return DTYPES[format_of(type_)].data_format
 
 
 def _name(driver: KernelDriverOp, number: int) -> str:
@@ -137,7 +135,7 @@ def _tensor(driver: KernelDriverOp, number: int) -> dict[str, Any]:
     return {
         "name": _name(driver, number),
         "shape": [*block_shape(type_)],
-        "dtype": str(element_of(type_)),
+        "dtype": format_of(element_of(type_)),
         "layout": layout,
         "memory_space": encoding.space.data.value,
         "page_bytes": page_of(type_)[1],

@@ -1,11 +1,16 @@
 """Copies between tensors and blocks of circular buffers: one transfer for each page, or for a shard.
 
-The layout says what a page is. `tiled`: a tile, numbered row by row; `interleaved`: a row of elements; `sharded`:
-blocks are whole shards, numbered row by row. A tensor whose last tiles are not full needs nothing here: its memory is
-padded to whole tiles.
+The layout says what a page is. `tiled`: a tile, numbered row by row; `interleaved`: a row of elements; `sharded`: a
+block that is a whole shard is one transfer, others are tiles that are numbered as those of a tiled tensor. The matrices
+of a tensor of more dimensions lie one below the other. A tensor whose last tiles are not full needs nothing here: its
+memory is padded to whole tiles.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
@@ -13,14 +18,14 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..analysis.multiples import is_multiple_of
-from ..dialects.ttcore import TILE_COLUMNS
+from ..dialects.ttcore import TILE_COLUMNS, TILE_ROWS
 from ..dialects.ttkernel import noc
 from ..dialects.ttkernel.base import NocAddressType
-from ..dialects.ttl.base import block_shape
+from ..dialects.ttl.base import aligned, block_shape
 from ..dialects.ttl.buffers import BindCBOp, CopyOp
 from ..dialects.ttl.pipes import CreatePipeOp, IfSrcOp
 from ..dialects.ttl.types import CBType, Direction, LayoutAttr, LayoutKind, TensorAccessorType, encoding_of
-from .coordinates import multicast_address, virtual_of
+from .coordinates import has_gap, multicast_address, virtual_of
 from .thread_function import Emitter, Number, ThreadFunction, lower_accessor
 from .views import Views
 
@@ -54,61 +59,64 @@ class _TensorCopy:
 
     def emit(self, emit: Emitter, address: SSAValue) -> None:
         """Emit the transfers."""
-        match self._layout.kind:
-            case LayoutKind.TILED:
-                self._copy_tiles(emit, address)
-            case LayoutKind.INTERLEAVED:
-                self._copy_rows(emit, address)
-            case LayoutKind.SHARDED:
-                self._copy_shard(emit, address)
+        sizes = aligned(self._buffer.shape, len(self._shape))
+        self._expect(sizes is not None, f"a block of {len(self._shape)} dimensions, or with ones in front")
+        assert sizes is not None
+        if self._layout.kind is LayoutKind.INTERLEAVED:
+            self._copy_rows(emit, address, sizes)
+        elif self._layout.kind is LayoutKind.SHARDED and (shard := self._shard(emit)) is not None:
+            class_ = noc.NocAsyncReadShardOp if self._reads else noc.NocAsyncWriteShardOp
+            emit.add_op(class_(operands=[emit.i32(shard), self._accessor, address]))
+        else:
+            self._copy_tiles(emit, address, sizes)
 
-    def _copy_tiles(self, emit: Emitter, address: SSAValue) -> None:
+    def _copy_tiles(self, emit: Emitter, address: SSAValue, sizes: tuple[int, ...]) -> None:
         self._expect(self._buffer.is_tiled, "a circular buffer of tiles")
-        rows, columns = self._buffer.shape
         class_ = noc.NocAsyncReadTileOp if self._reads else noc.NocAsyncWriteTileOp
 
-        def transfer(emit: Emitter, tile: Number, row: Number, column: Number) -> None:
-            at = self._page_address(emit, address, emit.add(emit.mul(row, columns), column))
+        def transfer(emit: Emitter, tile: Number, page: Number) -> None:
+            at = self._page_address(emit, address, page)
             emit.add_op(class_(operands=[emit.i32(tile), self._accessor, at]))
 
         if len(self._op.indices) == 1:
-            self._expect((rows, columns) == (1, 1), "blocks of 1x1 tiles where the place is one number")
-            transfer(emit, self._op.indices[0], 0, 0)
+            self._expect(prod(sizes) == 1, "blocks of one tile where the place is one number")
+            transfer(emit, self._op.indices[0], 0)
             return
-        first_row, first_column = self._op.indices
-        width = -(-self._shape[1] // TILE_COLUMNS)
+        whole = *self._shape[:-2], -(-self._shape[-2] // TILE_ROWS), -(-self._shape[-1] // TILE_COLUMNS)
+        for inner, place in _places(emit, sizes):
+            page = _number(inner, place, sizes)
+            transfer(inner, _number(inner, place, whole, self._op.indices), page)
 
-        def tile(emit: Emitter, row: Number, column: Number) -> Number:
-            return emit.add(emit.mul(emit.add(first_row, row), width), emit.add(first_column, column))
-
-        for inner, row, column in _places(emit, rows, columns):
-            transfer(inner, tile(inner, row, column), row, column)
-
-    def _copy_rows(self, emit: Emitter, address: SSAValue) -> None:
+    def _copy_rows(self, emit: Emitter, address: SSAValue, sizes: tuple[int, ...]) -> None:
         self._expect(not self._buffer.is_tiled, "a row-major circular buffer, with an element type that is no tile")
-        rows, columns = self._buffer.shape
-        self._expect(columns == self._shape[1], f"blocks of whole rows of {self._shape[1]} elements")
+        columns = sizes[-1]
+        self._expect(columns == self._shape[-1], f"blocks of whole rows of {self._shape[-1]} elements")
         class_ = noc.NocAsyncReadPageOp if self._reads else noc.NocAsyncWritePageOp
-        first, *offset = self._op.indices
-        self._expect(not offset or is_multiple_of(offset[0], columns), "column 0, for a page is a whole row")
-        for inner, row, _ in _places(emit, rows, 1):
-            at = self._page_address(inner, address, row)
-            operands = [inner.i32(inner.add(first, row)), self._accessor, at, inner.i32(0)]
+        indices, rows, whole = self._op.indices, sizes[:-1], self._shape[:-1]
+        if len(indices) == 1:
+            # Rows are numbered through all matrices.
+            rows, whole = (prod(rows),), (prod(whole),)
+        else:
+            self._expect(is_multiple_of(indices[-1], columns), "column 0, for a page is a whole row")
+            indices = indices[:-1]
+        for inner, place in _places(emit, rows):
+            at = self._page_address(inner, address, _number(inner, place, rows))
+            operands = [inner.i32(_number(inner, place, whole, indices)), self._accessor, at, inner.i32(0)]
             inner.add_op(class_(operands=operands))
 
-    def _copy_shard(self, emit: Emitter, address: SSAValue) -> None:
-        tiles = self._layout.tiles_per_shard
-        self._expect(self._buffer.is_tiled, "a circular buffer of tiles")
-        self._expect(self._buffer.shape == tiles, f"blocks of {tiles[0]}x{tiles[1]} tiles, which is a shard")
-        class_ = noc.NocAsyncReadShardOp if self._reads else noc.NocAsyncWriteShardOp
-        if len(self._op.indices) == 1:
-            shard: Number = self._op.indices[0]
-        else:
-            for index, size in zip(self._op.indices, tiles, strict=True):
-                self._expect(is_multiple_of(index, size), f"a place at a multiple of {size} tiles, or a shard's number")
-            row, column = (emit.div(each, size) for each, size in zip(self._op.indices, tiles, strict=True))
-            shard = emit.add(emit.mul(row, self._layout.grid[1]), column)
-        emit.add_op(class_(operands=[emit.i32(shard), self._accessor, address]))
+    def _shard(self, emit: Emitter) -> Number | None:
+        """The number of the shard that the block is, or None where it is none, or not known to be."""
+        tiles, indices = self._layout.tiles_per_shard, self._op.indices
+        is_shard = self._buffer.is_tiled and aligned(self._buffer.shape, 2) == tiles
+        if len(indices) == 1:
+            self._expect(is_shard, f"blocks of {tiles[0]}x{tiles[1]} tiles, which is a shard")
+            return indices[0]
+        if not is_shard or len(indices) != len(tiles):
+            return None
+        if not all(is_multiple_of(index, size) for index, size in zip(indices, tiles, strict=True)):
+            return None
+        row, column = (emit.div(each, size) for each, size in zip(indices, tiles, strict=True))
+        return emit.add(emit.mul(row, self._layout.grid[1]), column)
 
     def _page_address(self, emit: Emitter, address: SSAValue, page: Number) -> SSAValue:
         return emit.i32(emit.add(address, emit.mul(page, self._buffer.page_bytes, i32), i32))
@@ -124,17 +132,28 @@ class _TensorCopy:
             )
 
 
-def _places(emit: Emitter, rows: int, columns: int) -> list[tuple[Emitter, Number, Number]]:
+def _places(emit: Emitter, sizes: tuple[int, ...]) -> list[tuple[Emitter, list[Number]]]:
     """The places of a block's pages, and where to emit their transfers: one after the other, or in loops."""
-    if rows * columns <= STRAIGHT_LINE:
-        return [(emit, row, column) for row in range(rows) for column in range(columns)]
-    row: Number = 0
-    column: Number = 0
-    if rows > 1:
-        row, emit = emit.loop(rows)
-    if columns > 1:
-        column, emit = emit.loop(columns)
-    return [(emit, row, column)]
+    if prod(sizes) <= STRAIGHT_LINE:
+        return [(emit, [*place]) for place in product(*map(range, sizes))]
+    place: list[Number] = []
+    for size in sizes:
+        index: Number = 0
+        if size > 1:
+            index, emit = emit.loop(size)
+        place.append(index)
+    return [(emit, place)]
+
+
+def _number(
+    emit: Emitter, place: Sequence[Number], whole: Sequence[int], first: Sequence[Number] | None = None
+) -> Number:
+    """The number of a page, row by row, at a place of `whole`, counted from `first`."""
+    found: Number = 0
+    for dim, (each, size) in enumerate(zip(place, whole, strict=True)):
+        found = emit.mul(found, size) if dim else found
+        found = emit.add(found, each if first is None else emit.add(first[dim], each))
+    return found
 
 
 # Copies through pipes: the sender writes into the memories of the receivers.
@@ -165,7 +184,7 @@ def lower_send(thread: ThreadFunction, views: Views, op: CopyOp, receiver: SSAVa
     size = emit.i32(buffer.block_pages * buffer.page_bytes)
     first, last = pipe.dst_range
     # This runs on the senders only. Those of several ways, which are moved, have the receivers at the same distance.
-    own = pipe.src if pipe.gathers is None else None
+    own = None if pipe.gathers is not None or (has_gap(thread) and pipe.count == (1, 1)) else pipe.src
     if first == last:
         # A multicast to one core may never end on the hardware.
         place = virtual_of(thread, op, first, own)

@@ -16,6 +16,7 @@ the kernel runs are accepted.
 
 from __future__ import annotations
 
+from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
@@ -36,6 +37,7 @@ from ..dialects.ttl import (
     TensorAccessorOp,
     TensorAccessorType,
     acquisition_of,
+    aligned,
     block_shape,
     encoding_of,
 )
@@ -65,9 +67,14 @@ class VerifyLayoutsPass(Pass):
             _check_places(kernel)
 
 
-def _tiles(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Rows and columns of tiles that cover a tensor."""
-    return -(-shape[0] // TILE_ROWS), -(-shape[1] // TILE_COLUMNS)
+def _tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Rows and columns of tiles that cover a matrix of a tensor, after its other dimensions."""
+    return *shape[:-2], -(-shape[-2] // TILE_ROWS), -(-shape[-1] // TILE_COLUMNS)
+
+
+def _matrix(tiles: tuple[int, ...]) -> tuple[int, int]:
+    """Rows and columns of tiles of all matrices, one below the other, of which shards are cut."""
+    return prod(tiles[:-1]), tiles[-1]
 
 
 def _spelled(shape: tuple[int, ...]) -> str:
@@ -93,16 +100,16 @@ def _buffer_of(copy: CopyOp) -> CBType:
 
 
 def _check_tensor(accessor: TensorAccessorOp) -> None:
-    """Check that a tensor has two known dimensions, and that its shards cover it."""
+    """Check that a tensor has two or more known dimensions, and that its shards cover it."""
     type_ = accessor.tensor.type
     layout = encoding_of(type_).layout
     assert isinstance(type_, TensorType | MemRefType)
     shape = tuple(type_.get_shape())
-    if len(shape) != 2 or min(shape) < 1:
-        raise error_at(accessor, f"a kernel's tensor has two dimensions of known size, found {type_}")
+    if len(shape) < 2 or min(shape) < 1:
+        raise error_at(accessor, f"a kernel's tensor has two or more dimensions of known size, found {type_}")
     if layout.kind is LayoutKind.SHARDED:
         covered = tuple(a * b for a, b in zip(layout.grid, layout.tiles_per_shard, strict=True))
-        tiles = _tiles(shape)
+        tiles = _matrix(_tiles(shape))
         if any(has < needs for has, needs in zip(covered, tiles, strict=True)):
             raise error_at(
                 accessor,
@@ -115,7 +122,7 @@ def _check_block(copy: CopyOp) -> None:
     """Check that the block of a copy is what a transfer of this layout moves."""
     shape, element, layout = _tensor_of(copy)
     buffer = _buffer_of(copy)
-    if len(block_shape(copy.view.type)) != 2:
+    if block_shape(copy.view.type) != buffer.shape:
         raise error_at(copy, "one block is copied at a time: take one of the view with ttl.block")
     fault = _fault_of_block(buffer, shape, layout, len(copy.indices))
     if fault is None and buffer.data_type != element:
@@ -126,6 +133,8 @@ def _check_block(copy: CopyOp) -> None:
 
 def _fault_of_block(buffer: CBType, shape: tuple[int, ...], layout: LayoutAttr, indices: int) -> str | None:
     block = _spelled(buffer.shape)
+    if aligned(buffer.shape, len(shape)) is None:
+        return f"a block of a tensor with {len(shape)} dimensions has as many, or ones in front, found {block}"
     match layout.kind:
         case LayoutKind.INTERLEAVED:
             if buffer.is_tiled:
@@ -133,19 +142,19 @@ def _fault_of_block(buffer: CBType, shape: tuple[int, ...], layout: LayoutAttr, 
                     "a tensor with an interleaved layout has pages of rows: its circular buffer needs single elements, "
                     f"found {buffer.element_type}"
                 )
-            if buffer.shape[1] != shape[1]:
+            if buffer.shape[-1] != shape[-1]:
                 return (
-                    f"a block holds whole rows of an interleaved tensor, of {shape[1]} elements, found one of {block}"
+                    f"a block holds whole rows of an interleaved tensor, of {shape[-1]} elements, found one of {block}"
                 )
         case LayoutKind.TILED:
             if not buffer.is_tiled:
                 return f"a tiled tensor needs a circular buffer of tiles, found one of {buffer.element_type}"
-            if indices == 1 and buffer.shape != (1, 1):
+            if indices == 1 and prod(buffer.shape) != 1:
                 return f"one index is the number of a tile, the block has {block}: give its row and column of tiles"
         case LayoutKind.SHARDED:
             if not buffer.is_tiled:
                 return f"a sharded tensor needs a circular buffer of tiles, found one of {buffer.element_type}"
-            if buffer.shape != layout.tiles_per_shard:
+            if indices == 1 and aligned(buffer.shape, 2) != layout.tiles_per_shard:
                 return f"a block holds a shard, of {_spelled(layout.tiles_per_shard)} tiles, found one of {block}"
     return None
 
@@ -178,32 +187,28 @@ def _check_place(copy: CopyOp, core: Core, place: list[int | None]) -> None:
     """Check where the block of a copy is in its tensor, as far as its place is known."""
     shape, _, layout = _tensor_of(copy)
     buffer = _buffer_of(copy)
-    match layout.kind:
-        case LayoutKind.INTERLEAVED:
-            rows, columns = shape
-        case LayoutKind.TILED:
-            rows, columns = _tiles(shape)
-        case LayoutKind.SHARDED:
-            # The last shards may be larger than what is left of the tensor.
-            rows, columns = (a * b for a, b in zip(layout.grid, layout.tiles_per_shard, strict=True))
-    unit = "" if layout.kind is LayoutKind.INTERLEAVED else " of tiles"
+    is_rows, is_sharded = (layout.kind is each for each in (LayoutKind.INTERLEAVED, LayoutKind.SHARDED))
+    whole = shape if is_rows else _tiles(shape)
+    if is_sharded and aligned(buffer.shape, 2) == layout.tiles_per_shard and len(shape) == 2:
+        # The last shards may be larger than what is left of the tensor.
+        whole = tuple(a * b for a, b in zip(layout.grid, layout.tiles_per_shard, strict=True))
     where = f" on core {core.place}" if core.columns > 1 or core.y else ""
-    if len(place) == 1 and layout.kind is not LayoutKind.INTERLEAVED:
-        pages, page = (
-            (layout.grid[0] * layout.grid[1], "shard")
-            if layout.kind is LayoutKind.SHARDED
-            else (rows * columns, "tile")
-        )
+    if len(place) == 1 and not is_rows:
+        pages, page = (prod(layout.grid), "shard") if is_sharded else (prod(whole), "tile")
         if place[0] is not None and not 0 <= place[0] < pages:
             raise error_at(copy, f"{page} {place[0]} is outside of the tensor, which has {pages} {page}s{where}")
         return
-    if layout.kind is LayoutKind.SHARDED:
-        _check_corner(copy, layout, place, where)
-    elif layout.kind is LayoutKind.INTERLEAVED and len(place) == 2 and place[1] not in (0, None):
-        raise error_at(copy, f"rows of an interleaved tensor are copied from column 0, found column {place[1]}{where}")
-    for first, size, there, word in zip(place, buffer.shape, (rows, columns), ("row", "column"), strict=False):
+    if is_rows and len(place) > 1 and place[-1] not in (0, None):
+        raise error_at(copy, f"rows of an interleaved tensor are copied from column 0, found column {place[-1]}{where}")
+    sizes = aligned(buffer.shape, len(shape))
+    assert sizes is not None, "checked for the block"
+    if len(place) == 1:
+        # Rows are numbered through all matrices.
+        whole, sizes = (prod(whole[:-1]),), (prod(sizes[:-1]),)
+    for dim, (first, size, there) in enumerate(zip(place, sizes, whole, strict=True)):
         if first is not None and not 0 <= first <= there - size:
-            last = first + size - 1
+            last, word = first + size - 1, line_of(dim, max(len(place), 2))
+            unit = "" if is_rows or dim < len(place) - 2 else " of tiles"
             named = f"{word}{unit} {first}" if size == 1 else f"{word}s{unit} {first} to {last}"
             raise error_at(
                 copy,
@@ -212,7 +217,6 @@ def _check_place(copy: CopyOp, core: Core, place: list[int | None]) -> None:
             )
 
 
-def _check_corner(copy: CopyOp, layout: LayoutAttr, place: list[int | None], where: str) -> None:
-    for first, size in zip(place, layout.tiles_per_shard, strict=True):
-        if first is not None and first % size:
-            raise error_at(copy, f"a shard begins at a multiple of {size} tiles, found {first}{where}")
+def line_of(dim: int, rank: int) -> str:
+    """The word for what a dimension of a tensor counts."""
+    return {1: "column", 2: "row"}.get(rank - dim, "layer")

@@ -1,21 +1,21 @@
 // RUN: tlx-opt %s -p ttl-lower-data-movement --split-input-file --verify-diagnostics
 
 !tile = !ttcore.tile<32x32, f32>
-!cb = !ttl.cb<[2, 1], !ttcore.tile<32x32, f32>, 1>
+!cb = !ttl.cb<[1, 1], !ttcore.tile<32x32, f32>, 1>
 !t = tensor<128x96xf32, #ttl.tensor_encoding<L1, #ttl.layout<sharded, grid=[2, 3], tiles_per_shard=[2, 1]>>>
 !acc = !ttl.tensor_accessor<tensor<128x96xf32, #ttl.tensor_encoding<L1, #ttl.layout<sharded, grid=[2, 3], tiles_per_shard=[2, 1]>>>>
 
-// Row 1 is in the middle of a shard.
+// A shard has two tiles, the block one: a tile has the place of its row and column.
 ttl.kernel_driver @driver(%a: !t) {
   %cb = ttl.bind_cb {cb_index = 0 : i32, buffer_factor = 1 : i32} : !cb
   %acc = ttl.tensor_accessor %a : !t -> !acc
-  ttl.launch_thread @inside_a_shard(%cb, %acc)
+  ttl.launch_thread @part_of_a_shard(%cb, %acc)
   ttl.kernel_driver_return
 }
-func.func @inside_a_shard(%cb: !cb, %acc: !acc) attributes {ttl.kernel_thread = #ttkernel.thread<noc>} {
-  %view = ttl.cb_reserve %cb : !cb -> memref<2x1x!tile>
+func.func @part_of_a_shard(%cb: !cb, %acc: !acc) attributes {ttl.kernel_thread = #ttkernel.thread<noc>} {
+  %view = ttl.cb_reserve %cb : !cb -> memref<1x1x!tile>
   affine.for %i = 1 to 2 step 2 {
-    %xf = ttl.copy %acc[%i, %i], %view : !acc, memref<2x1x!tile> -> !ttl.transfer_handle<read> // expected-error {{a copy of a tensor with layout 'sharded' needs a place at a multiple of 2 tiles, or a shard's number}}
+    %xf = ttl.copy %acc[%i], %view : !acc, memref<1x1x!tile> -> !ttl.transfer_handle<read> // expected-error {{a copy of a tensor with layout 'sharded' needs blocks of 2x1 tiles, which is a shard}}
   }
   func.return
 }
@@ -37,7 +37,7 @@ ttl.kernel_driver @driver(%a: !t) {
 func.func @two_tiles(%cb: !cb, %acc: !acc) attributes {ttl.kernel_thread = #ttkernel.thread<noc>} {
   %i = arith.constant 1 : index
   %view = ttl.cb_reserve %cb : !cb -> memref<1x2x!tile>
-  %xf = ttl.copy %acc[%i], %view : !acc, memref<1x2x!tile> -> !ttl.transfer_handle<read> // expected-error {{needs blocks of 1x1 tiles where the place is one number}}
+  %xf = ttl.copy %acc[%i], %view : !acc, memref<1x2x!tile> -> !ttl.transfer_handle<read> // expected-error {{needs blocks of one tile where the place is one number}}
   func.return
 }
 

@@ -22,6 +22,7 @@ from tlx_xdsl.ttl.language.kernel import Kernel
 
 TILED = ttl.TensorSpec((64, 96))
 BF16 = ttl.TensorSpec((64, 96), ttl.bfloat16)
+I32 = ttl.tensor((64, 96), ttl.int32)
 ROWS = ttl.TensorSpec((64, 96), layout=ttl.interleaved)
 SHARDED = ttl.TensorSpec((64, 96), layout=ttl.sharded((2, 3), (1, 1)))
 
@@ -107,19 +108,23 @@ def fractional_buffer(a):
     ttl.make_circular_buffer_like(a, shape=(1, 1), buffer_factor=1.5)  # here
 
 
-@expect("'shape' is two positive integers (rows, columns), found (1,)")
+@expect("'shape' is two or more positive integers (..., rows, columns), found (1,)")
 def buffer_of_one_dimension(a):
     ttl.make_circular_buffer_like(a, shape=(1,))  # here
 
 
-@expect("'shape' is two positive integers (rows, columns), found 2")
+@expect("'shape' is two or more positive integers (..., rows, columns), found 2")
 def shape_that_is_no_tuple(a):
     ttl.make_circular_buffer_like(a, shape=2)  # here
 
 
-@expect("'shape' is two positive integers (rows, columns), found (1, 1, 1)")
-def buffer_of_three_dimensions(a):
-    ttl.CircularBuffer(shape=(1, 1, 1))  # here
+@expect("the block has 2x1x1 tiles of f32, found a piece of 1x1 tile of f32")
+def block_of_more_dimensions(a):
+    cb = ttl.CircularBuffer(shape=(2, 1, 1))
+
+    @ttl.datamovement()
+    def read():
+        ttl.copy(a[0, 0], cb.reserve())  # here
 
 
 @expect("unexpected keyword argument 'bufer_factor', did you mean 'buffer_factor'?", "expected")
@@ -456,7 +461,7 @@ def piece_of_unknown_size(a):
             ttl.copy(a[0:i, 0:1], cb.reserve())  # here
 
 
-@expect("a tensor has two dimensions, found 3 indices")
+@expect("the tensor 'a' of 64x96xf32 has 2 dimensions, found 3 indices")
 def three_indices(a):
     cb = ttl.make_circular_buffer_like(a, shape=(1, 1))
 
@@ -527,7 +532,7 @@ def blocks_of_different_shapes(a):
             x + y  # here
 
 
-@expect("'-' needs two blocks of one shape and type, found", "bf16", specs=(TILED, BF16))
+@expect("'-' needs two blocks of one shape and type, found", "ttl.math.typecast", specs=(TILED, I32))
 def blocks_of_different_types(a, b):
     a_cb = ttl.make_circular_buffer_like(a, shape=(1, 1))
     b_cb = ttl.make_circular_buffer_like(b, shape=(1, 1))

@@ -121,7 +121,7 @@ def test_types_of_elements(tmp_path):
     # The vector unit has no exponential of integers.
     error = failure(tmp_path, expression="ttl.math.exp(a_block) + b_block", dtype="i32")
     assert error.location.line == 15
-    assert "expected tiles of f32, bf16 or f16, found i32: tiles of integers can be copied only" in error.message
+    assert "ttl.math.exp is for tiles of floats, found i32: ttl.math.typecast converts" in error.message
 
 
 def test_lowering_what_has_no_counterpart():

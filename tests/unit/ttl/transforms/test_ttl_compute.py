@@ -345,7 +345,8 @@ def test_random_programs(program: Program, capacity: int, fpu: str) -> None:
 
 
 def test_every_operation_on_blocks_is_covered() -> None:
-    others = {"fill", "bcast", "reduce_sum", "reduce_max", "transpose", "matmul", "where"}
+    # Typecasts are in tests/unit/ttl/runtime/test_ttl_types.py, for numbers matter there.
+    others = {"fill", "bcast", "reduce_sum", "reduce_max", "transpose", "matmul", "typecast", "where"}
     classes = [each for each in ttl.TTL.operations if hasattr(each, "TILE")]
     assert {each.name.removeprefix("ttl.") for each in classes} == {*BINARY, *UNARY, *others}
 

@@ -53,6 +53,12 @@ COMPUTE: dict[str, tuple[str, str]] = {
     "where_tile": ("iiii", ""),
     "fill_tile_init": ("", ""),
     "fill_tile": ("i", "value = 1.5 : f32"),
+    "fill_tile_int": ("i", "value = -7 : i32"),
+    **{f"{name}_int_tile_init": ("", "format = ui32") for name in ("add", "sub", "mul", "max", "min")},
+    **{f"{name}_int_tile": ("iii", "format = ui32") for name in ("add", "sub", "mul", "max", "min")},
+    **{f"{name}_tile_int32": ("i", "") for name in ("negative", "abs", "relu")},
+    "typecast_tile_init": ("", "source = bf16, target = i32"),
+    "typecast_tile": ("i", "source = bf16, target = i32"),
     "copy_dest_values_init": ("", ""),
     "copy_dest_values": ("ii", ""),
     "pack_tile": ("ici", ""),
@@ -69,8 +75,12 @@ COMPUTE: dict[str, tuple[str, str]] = {
 """Operations of compute threads: their operands and attributes."""
 
 BUFFERS: dict[str, tuple[str, str]] = {
-    f"cb_{name}": ("cn", "") for name in ("reserve_back", "push_back", "wait_front", "pop_front")
+    **{f"cb_{name}": ("cn", "") for name in ("reserve_back", "push_back", "wait_front", "pop_front")},
+    "dprint": ("i", 'format = "i = {}"'),
+    "dprint_buffer": ("c", ""),
+    "dprint_tiles": ("c", "tiles = 2 : i32"),
 }
+"""Operations of all threads."""
 
 NOC: dict[str, tuple[str, str]] = {
     **{f"noc_async_{way}_{unit}": ("nan", "") for way in ("read", "write") for unit in ("tile", "shard")},

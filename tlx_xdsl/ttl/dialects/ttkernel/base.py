@@ -14,7 +14,7 @@ from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ..ttcore import TileType, element_bytes
+from ..ttcore import TileType, element_bytes, format_of
 
 # Types of `ttkernel`: what the functions of TT-Metalium's device API take and give.
 
@@ -92,7 +92,7 @@ class CBType(ParametrizedAttribute, TypeAttribute):
         """There is room for a page."""
         if self.num_pages < 1:
             raise VerifyException(f"a circular buffer has room for at least one page, found {self.num_pages}")
-        element_bytes(self.data_type)
+        (format_of if isinstance(self.element_type, TileType) else element_bytes)(self.data_type)
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:

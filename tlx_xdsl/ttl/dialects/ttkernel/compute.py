@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i32
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
 from .base import INDEX, CBType, ComputeOp, FormatsInitOp, MatrixInitOp, ModeInitOp, SFPUInitOp
 
@@ -108,12 +109,13 @@ class CopyDestValuesInitOp(SFPUInitOp):
 
 @irdl_op_definition
 class CopyDestValuesOp(ComputeOp):
-    """Copy a destination register to another one."""
+    """Copy a destination register to another one; `format` is the type of integers in it."""
 
     name = "ttkernel.copy_dest_values"
 
     source = operand_def(INDEX)
     destination = operand_def(INDEX)
+    format = opt_prop_def(Attribute)
 
 
 @irdl_op_definition

@@ -47,3 +47,25 @@ VECTOR_CALLS = {
     for each in FUNCTIONS
 }
 """The operations by the names of the functions."""
+
+
+class VectorInt32Op(ComputeOp):
+    """Base of the functions of a register with integers of 32 bits: `ttkernel.abs_tile_int32(%dst) : (index) -> ()`."""
+
+    FUNCTION: ClassVar[Function]
+
+    dst = operand_def(INDEX)
+
+
+VECTOR_INT32_CALLS = {
+    each.int32_callee: operation(
+        VectorInt32Op,
+        f"ttkernel.{each.int32_callee}",
+        f"{each.meaning} In a destination register of integers.",
+        __name__,
+        FUNCTION=each,
+    )
+    for each in FUNCTIONS
+    if each.has_int32
+}
+"""The operations by the names of the functions of integers."""

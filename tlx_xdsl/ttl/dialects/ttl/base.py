@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType, i64
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType, bf16, f32, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, base, traits_def
@@ -14,7 +15,7 @@ from xdsl.printer import Printer
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
-from ..ttcore import TileType
+from ..ttcore import BlockFloatType, TileType, is_float
 from ..ttkernel.base import ThreadAttr, ThreadKind
 
 ANY_BLOCK = base(TensorType) | base(MemRefType)
@@ -88,6 +89,14 @@ def block_shape(type_: Attribute) -> tuple[int, ...]:
     return tuple(as_block(type_).get_shape())
 
 
+def aligned(shape: tuple[int, ...], rank: int) -> tuple[int, ...] | None:
+    """The shape with `rank` dimensions: ones are added or left out in front; None where there are others."""
+    extra = len(shape) - rank
+    if any(size != 1 for size in shape[: max(extra, 0)]):
+        return None
+    return (1,) * -extra + shape[max(extra, 0) :]
+
+
 def tile_of(type_: Attribute) -> TileType:
     """The tile that a block consists of.
 
@@ -99,6 +108,20 @@ def tile_of(type_: Attribute) -> TileType:
     if not isinstance(element, TileType):
         raise VerifyException(f"expected a block of tiles, found {type_}")
     return element
+
+
+def computed_tile(tiles: Sequence[TileType]) -> TileType | None:
+    """The tile that an operation computes of others, or None where they can't meet.
+
+    Floats meet in the widest type: registers hold all of them. Block floats are computed as bf16, which has room for
+    them. bf16 and f16 have exponents of different sizes, for which the units have one setting. Integers meet theirs.
+    """
+    types = {bf16 if isinstance(each.data_type, BlockFloatType) else each.data_type for each in tiles}
+    if len(types) == 1:
+        return TileType.get(*types)
+    if f32 in types and all(map(is_float, types)):
+        return TileType.get(f32)
+    return None
 
 
 def integer(number: int) -> IntegerAttr:

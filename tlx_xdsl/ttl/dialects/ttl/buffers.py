@@ -313,8 +313,9 @@ class CopyOp(TTLOp):
 
     One side is a view of a circular buffer. The other is an accessor with the place in its tensor (the tile of the
     block's upper left corner, or a tile's, row's or shard's number), or a pipe, with the coordinates of the source
-    where it gathers from several, or with the receivers' address where they have told it. The view holds what was
-    read, or may be released, when the transfer was waited for.
+    where it gathers from several, or with the receivers' address where they have told it. Where the block has fewer
+    dimensions than the tensor it has a size of 1 in the first ones. The view holds what was read, or may be released,
+    when the transfer was waited for.
 
     `synchronized` says that a semaphore is waited for instead: the sender's transfer does the copying.
     """
@@ -380,8 +381,11 @@ class CopyOp(TTLOp):
         indices = len(self.source_indices) + len(self.destination_indices)
         match self.far.type:
             case TensorAccessorType():
-                if indices not in (1, 2) or indices != len(self.indices):
-                    raise VerifyException(f"an accessor takes one or two indices, found {indices}")
+                rank = len(block_shape(self.far.type.tensor))
+                if indices not in (1, rank) or indices != len(self.indices):
+                    raise VerifyException(
+                        f"an accessor of {rank} dimensions takes 1 or {rank} indices, found {indices}"
+                    )
             case PipeType():
                 most = 2 if self.direction is Direction.READ else 1
                 if indices not in (0, most) or indices != len(self.indices):
@@ -499,10 +503,13 @@ class DMABarrierOp(TTLOp):
         printer.print_op_attributes(self.attributes)
 
 
-def blocks_of(type_: Attribute) -> int:
-    """Blocks that a view has, by the number of its dimensions."""
-    shape = block_shape(type_)
-    return shape[0] if len(shape) == 3 else 1
+def blocks_of(view: SSAValue) -> int:
+    """Blocks that a view has, by the number of its dimensions.
+
+    Raises VerifyException for what is no view.
+    """
+    shape = block_shape(view.type)
+    return shape[0] if len(shape) > len(acquisition_of(view).cb_type.shape) else 1
 
 
 def acquisition_of(view: SSAValue) -> AcquireOp:

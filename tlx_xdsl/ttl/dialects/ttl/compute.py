@@ -26,12 +26,12 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import is_float
 from tlx_xdsl.ttl.elementwise import FUNCTIONS, Function
 
 from ..generated import operation
+from ..ttcore import TileType, format_of, is_float
 from . import tiles
-from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, block_shape, tile_of
+from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, block_shape, computed_tile, tile_of
 
 
 class BlockComputeOp(TTLOp):
@@ -46,19 +46,22 @@ class BlockComputeOp(TTLOp):
     traits = traits_def(Pure(), RunsOnThread())
 
     def verify_(self) -> None:
-        """Blocks are of tiles with two dimensions, and of one data type."""
-        expected = tile_of(self.result.type)
-        if not is_float(expected.data_type):
-            raise VerifyException(
-                f"expected tiles of f32, bf16 or f16, found {expected.data_type}: tiles of integers can be copied only"
-            )
+        """Blocks are of tiles with two or more dimensions, and of data types that can meet."""
+        self._verify_tiles()
         for type_ in (*self.operand_types, self.result.type):
-            if tile_of(type_) != expected:
-                raise VerifyException(
-                    f"operands and result must have one type of tiles, found {tile_of(type_)} and {expected}"
-                )
-            if len(block_shape(type_)) != 2:
-                raise VerifyException(f"expected a block with two dimensions, found {type_}")
+            if len(block_shape(type_)) < 2:
+                raise VerifyException(f"expected a block with at least two dimensions, found {type_}")
+
+    def _verify_tiles(self) -> None:
+        """The result is what the operands meet in, or f32 where they are floats."""
+        result, given = tile_of(self.result.type), [tile_of(each) for each in self.operand_types]
+        expected = computed_tile(given or [result])
+        is_wider = expected is not None and is_float(expected.data_type) and result.data_type == f32
+        if expected is None or not (result == expected or is_wider):
+            found = " and ".join(dict.fromkeys(str(each) for each in (*given, result)))
+            raise VerifyException(f"the tiles of {self.name} can't be of these types together: {found}")
+        if not is_float(result.data_type) and format_of(result.data_type) not in self.TILE.INTEGERS:
+            raise VerifyException(f"{self.name} is for tiles of floats, found {result.data_type}")
 
 
 class ElementwiseOp(BlockComputeOp):
@@ -88,7 +91,7 @@ class BinaryOp(ElementwiseOp):
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"
 
     def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
-        super().__init__(operands=[lhs, rhs], result_types=[lhs.type])
+        super().__init__(operands=[lhs, rhs], result_types=[_computed(lhs, rhs)])
 
 
 class UnaryOp(ElementwiseOp):
@@ -106,7 +109,7 @@ class UnaryOp(ElementwiseOp):
 
     def __init__(self, input: SSAValue, parameters: Sequence[float] = ()) -> None:
         numbers = ArrayAttr([FloatAttr(each, f32) for each in parameters]) if parameters else None
-        super().__init__(operands=[input], properties={"parameters": numbers}, result_types=[input.type])
+        super().__init__(operands=[input], properties={"parameters": numbers}, result_types=[_computed(input)])
 
     def verify_(self) -> None:
         """There are as many numbers as the function has parameters."""
@@ -114,6 +117,12 @@ class UnaryOp(ElementwiseOp):
         expected, found = self.FUNCTION.parameters, 0 if self.parameters is None else len(self.parameters)
         if found != len(expected):
             raise VerifyException(f"{self.name} takes the parameters {list(expected)}, found {found} numbers")
+
+
+def _computed(*operands: SSAValue) -> Attribute:
+    """The type of the first operand's shape with what the operands meet in."""
+    tiles_ = [tile_of(each.type) for each in operands]
+    return TensorType(computed_tile(tiles_) or tiles_[0], list(block_shape(operands[0].type)))
 
 
 @irdl_op_definition
@@ -200,7 +209,43 @@ class WhereOp(ElementwiseOp):
     )
 
     def __init__(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> None:
-        super().__init__(operands=[condition, a, b], result_types=[a.type])
+        super().__init__(operands=[condition, a, b], result_types=[_computed(a, b, condition)])
+
+
+@irdl_op_definition
+class TypecastOp(ElementwiseOp):
+    """Each element in another type: `%b = ttl.typecast %a {source = f32, target = i32} : T -> U`.
+
+    From f32 to bf16 it rounds to nearest, ties to even; other floats are in registers as they were. A float becomes an
+    integer by truncation, but for ui16, where it is rounded to nearest, ties away from zero; numbers beyond the range
+    of an integer become its largest or smallest one. Integers become the nearest float, ties to even, and bf16 from f32
+    with ties away from zero.
+    """
+
+    name = "ttl.typecast"
+    TILE: ClassVar = tiles.TileTypecastOp
+
+    input = operand_def(ANY_BLOCK)
+    source = prop_def(Attribute)
+    target = prop_def(Attribute)
+
+    assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
+
+    def __init__(self, input: SSAValue, target: TileType) -> None:
+        source = tile_of(input.type).data_type
+        super().__init__(
+            operands=[input],
+            properties={"source": source, "target": target.data_type},
+            result_types=[TensorType(target, list(block_shape(input.type)))],
+        )
+
+    def _verify_tiles(self) -> None:
+        """The two types are ones between which the vector unit converts."""
+        source, target = tile_of(self.input.type).data_type, tile_of(self.result.type).data_type
+        if (source, target) != (self.source, self.target):
+            raise VerifyException(f"the tiles are of {source} and {target}, found {self.source} and {self.target}")
+        if not tiles.converts(source, target):
+            raise VerifyException(f"there is no typecast from {source} to {target}")
 
 
 @irdl_op_definition
@@ -210,11 +255,11 @@ class FillOp(BlockComputeOp):
     name = "ttl.fill"
     TILE: ClassVar = tiles.TileFillOp
 
-    value = prop_def(FloatAttr)
+    value = prop_def(FloatAttr | IntegerAttr)
 
     assembly_format = "attr-dict `:` type($result)"
 
-    def __init__(self, value: FloatAttr, type_: Attribute) -> None:
+    def __init__(self, value: FloatAttr | IntegerAttr, type_: Attribute) -> None:
         super().__init__(properties={"value": value}, result_types=[type_])
 
 
@@ -224,7 +269,7 @@ def dims_attr(dims: Sequence[int]) -> ArrayAttr[IntegerAttr]:
 
 
 class DimsOp(BlockComputeOp):
-    """Base of the operations along dimensions: 0 from row to row, 1 from column to column."""
+    """Base of the operations along dimensions: the last but one from row to row, the last from column to column."""
 
     input = operand_def(ANY_BLOCK)
     dims = prop_def(ArrayAttr[IntegerAttr])
@@ -240,11 +285,14 @@ class DimsOp(BlockComputeOp):
         return tuple(sorted(each.value.data for each in self.dims))
 
     def verify_(self) -> None:
-        """The dimensions are some of the two, and only they differ."""
+        """The dimensions are some of the block's, and only they differ."""
         super().verify_()
-        if self.dimensions not in ((0,), (1,), (0, 1)):
-            raise VerifyException(f"dims must be [0], [1] or [0, 1], found {[each.value.data for each in self.dims]}")
         narrow, wide = self.narrow_and_wide()
+        rank = len(block_shape(wide))
+        if len(block_shape(narrow)) != rank or not self.dimensions or not {*self.dimensions} <= self.possible(rank):
+            raise VerifyException(
+                f"dims of {self.name} must be some of {sorted(self.possible(rank))}, found {list(self.dimensions)}"
+            )
         for dim, (small, large) in enumerate(zip(block_shape(narrow), block_shape(wide), strict=True)):
             if dim in self.dimensions and small != 1:
                 raise VerifyException(
@@ -255,9 +303,19 @@ class DimsOp(BlockComputeOp):
                     f"{self.name} along {list(self.dimensions)} keeps dimension {dim}, found {small} and {large} tiles"
                 )
 
+    def possible(self, rank: int) -> set[int]:
+        """The dimensions that there can be for blocks with `rank` of them."""
+        return {*range(rank)}
+
     def narrow_and_wide(self) -> tuple[Attribute, Attribute]:
         """The types of the block with one tile along the dimensions, and of the other one."""
         return self.input.type, self.result.type
+
+    @property
+    def tile_dims(self) -> tuple[int, ...]:
+        """The dimensions of tiles among them: 0 from row to row, 1 from column to column."""
+        rank = len(block_shape(self.input.type))
+        return tuple(dim - rank + 2 for dim in self.dimensions if dim >= rank - 2)
 
 
 @irdl_op_definition
@@ -265,7 +323,8 @@ class BcastOp(DimsOp):
     """Spread the first row, column or element of tiles.
 
     Example: `%b = ttl.bcast %a {dims = [1]} : tensor<2x1x!tile> -> tensor<2x3x!tile>`
-    Along dimension 1, each element of the result is the one in the tile's first column of the same row.
+    Along dimension 1, each element of the result is the one in the tile's first column of the same row. Along other
+    dimensions than the last two, tiles are repeated.
     """
 
     name = "ttl.bcast"
@@ -293,6 +352,10 @@ class ReduceOp(DimsOp):
     def narrow_and_wide(self) -> tuple[Attribute, Attribute]:
         """The result is the block with one tile along the dimensions."""
         return self.result.type, self.input.type
+
+    def possible(self, rank: int) -> set[int]:
+        """The last two, which tiles have."""
+        return {rank - 2, rank - 1}
 
 
 @irdl_op_definition
@@ -323,21 +386,27 @@ class TransposeOp(BlockComputeOp):
     assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
 
     def __init__(self, input: SSAValue) -> None:
-        rows, columns = block_shape(input.type)
-        super().__init__(operands=[input], result_types=[TensorType(tile_of(input.type), [columns, rows])])
+        result = TensorType(tile_of(_computed(input)), list(_transposed(block_shape(input.type))))
+        super().__init__(operands=[input], result_types=[result])
 
     def verify_(self) -> None:
-        """The shapes are each other's reverse."""
+        """The last two dimensions are exchanged."""
         super().verify_()
-        if block_shape(self.input.type)[::-1] != block_shape(self.result.type):
+        if _transposed(block_shape(self.input.type)) != block_shape(self.result.type):
             raise VerifyException(f"the transpose of {self.input.type} is not {self.result.type}")
+
+
+def _transposed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    *others, rows, columns = shape
+    return *others, columns, rows
 
 
 @irdl_op_definition
 class MatmulOp(BlockComputeOp):
     """The matrix product: `%c = ttl.matmul %a, %b : tensor<2x3x!tile>, tensor<3x4x!tile> -> tensor<2x4x!tile>`.
 
-    Sums are in 32 bits.
+    Sums are in 32 bits. A left side of more dimensions is that many matrices; the right side has as many, or is one
+    matrix for all of them.
     """
 
     name = "ttl.matmul"
@@ -349,25 +418,28 @@ class MatmulOp(BlockComputeOp):
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"
 
     def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
-        shape = [block_shape(lhs.type)[0], block_shape(rhs.type)[1]]
-        super().__init__(operands=[lhs, rhs], result_types=[TensorType(tile_of(lhs.type), shape)])
+        shape = [*block_shape(lhs.type)[:-1], block_shape(rhs.type)[-1]]
+        super().__init__(operands=[lhs, rhs], result_types=[TensorType(tile_of(_computed(lhs, rhs)), shape)])
 
     def verify_(self) -> None:
         """The inner dimensions are equal."""
         super().verify_()
-        (rows, inner), (other, columns) = block_shape(self.lhs.type), block_shape(self.rhs.type)
+        (*matrices, rows, inner), (*others, other, columns) = block_shape(self.lhs.type), block_shape(self.rhs.type)
         if inner != other:
             raise VerifyException(
                 f"a product needs as many columns of tiles on its left as rows on its right, found {inner} and {other}"
             )
-        if block_shape(self.result.type) != (rows, columns):
+        if others and others != matrices:
+            raise VerifyException(f"a product needs as many matrices on its right, found {matrices} and {others}")
+        if block_shape(self.result.type) != (*matrices, rows, columns):
             raise VerifyException(f"the product has {rows}x{columns} tiles, found {self.result.type}")
 
 
 @irdl_op_definition
 class StoreOp(TTLOp):
-    """Write a block where one was reserved: `ttl.store %a, %view : T, T`.
+    """Write a block where one was reserved: `ttl.store %a, %view : T, U`.
 
+    Floats become those of the place, rounded to nearest with ties to even: the packer does it.
     With `accumulate` it is added to what is there, unless the optional condition `first` is true: then it overwrites,
     since a reserved block holds nothing before its first store.
     """
@@ -389,7 +461,7 @@ class StoreOp(TTLOp):
         super().__init__(operands=[value, view, first], properties={"accumulate": UnitAttr() if accumulate else None})
 
     def verify_(self) -> None:
-        """Value and place have one shape and one type of tiles."""
+        """Value and place have one shape, and tiles of floats or of one type."""
         for type_ in (self.value.type, self.view.type):
             tile_of(type_)
         if block_shape(self.value.type) != block_shape(self.view.type):
@@ -397,10 +469,12 @@ class StoreOp(TTLOp):
                 f"a store needs a place of the value's shape, found {_spelled(self.value.type)} tiles "
                 f"for a place of {_spelled(self.view.type)}"
             )
-        if tile_of(self.value.type) != tile_of(self.view.type):
-            raise VerifyException(
-                f"a store keeps the type of tiles, found {tile_of(self.value.type)} and {tile_of(self.view.type)}"
-            )
+        value, view = tile_of(self.value.type), tile_of(self.view.type)
+        are_floats = is_float(value.data_type) and is_float(view.data_type)
+        if not are_floats and value != view:
+            raise VerifyException(f"a store keeps the type of integers, found {value} and {view}")
+        if self.accumulate is not None and not are_floats:
+            raise VerifyException(f"the packer adds floats only, found {view}")
 
 
 @irdl_op_definition

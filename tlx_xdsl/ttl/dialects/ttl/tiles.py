@@ -44,7 +44,7 @@ from tlx_xdsl.ttl.elementwise import FUNCTIONS
 
 from .. import ttkernel
 from ..generated import operation
-from ..ttcore import TileType
+from ..ttcore import TileType, format_of
 from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, tile_of
 
 
@@ -59,6 +59,10 @@ class TileOp(TTLOp):
     """The function that prepares the hardware for it, and the function that does it."""
     FUNCTION: ClassVar[str]
     """What it computes, by the name of the block's operation without `ttl.`."""
+    INTEGERS: ClassVar[tuple[str, ...]] = ()
+    """The data formats of integers for which there is a function, too."""
+    INTEGER: ClassVar[tuple[type[IRDLOperation], type[IRDLOperation]] | None] = None
+    """What prepares for integers, and what computes with them: with a `format` where there is more than one."""
 
     result = result_def(TileType)
     dst_idx = opt_prop_def(IntegerAttr)
@@ -75,7 +79,7 @@ class TileOp(TTLOp):
         self.dst_idx = IntegerAttr(number, i32)
 
 
-_PROPERTIES = ("dst_idx", "fpu", "dims", "parameters", "value")
+_PROPERTIES = ("dst_idx", "fpu", "dims", "parameters", "value", "source", "target")
 
 
 class _ElementwiseTileOp(TileOp):
@@ -147,6 +151,8 @@ class TileAddOp(TileBinaryOp):
     FUNCTION: ClassVar = "add"
     FPU: ClassVar = ttkernel.AddTilesInitOp, ttkernel.AddTilesOp
     LOWERED: ClassVar = ttkernel.AddBinaryTileInitOp, ttkernel.AddBinaryTileOp
+    INTEGERS: ClassVar = ("i32", "ui32", "ui16")
+    INTEGER: ClassVar = ttkernel.AddIntTileInitOp, ttkernel.AddIntTileOp
 
 
 @irdl_op_definition
@@ -157,6 +163,8 @@ class TileSubOp(TileBinaryOp):
     FUNCTION: ClassVar = "sub"
     FPU: ClassVar = ttkernel.SubTilesInitOp, ttkernel.SubTilesOp
     LOWERED: ClassVar = ttkernel.SubBinaryTileInitOp, ttkernel.SubBinaryTileOp
+    INTEGERS: ClassVar = ("i32", "ui32", "ui16")
+    INTEGER: ClassVar = ttkernel.SubIntTileInitOp, ttkernel.SubIntTileOp
 
 
 @irdl_op_definition
@@ -167,6 +175,8 @@ class TileMulOp(TileBinaryOp):
     FUNCTION: ClassVar = "mul"
     FPU: ClassVar = ttkernel.MulTilesInitOp, ttkernel.MulTilesOp
     LOWERED: ClassVar = ttkernel.MulBinaryTileInitOp, ttkernel.MulBinaryTileOp
+    INTEGERS: ClassVar = ("i32", "ui32", "ui16")
+    INTEGER: ClassVar = ttkernel.MulIntTileInitOp, ttkernel.MulIntTileOp
 
 
 @irdl_op_definition
@@ -185,6 +195,8 @@ class TileMaxOp(TileBinaryOp):
     name = "ttl.tile_max"
     FUNCTION: ClassVar = "max"
     LOWERED: ClassVar = ttkernel.MaxBinaryTileInitOp, ttkernel.MaxBinaryTileOp
+    INTEGERS: ClassVar = ("i32", "ui32")
+    INTEGER: ClassVar = ttkernel.MaxIntTileInitOp, ttkernel.MaxIntTileOp
 
 
 @irdl_op_definition
@@ -194,6 +206,8 @@ class TileMinOp(TileBinaryOp):
     name = "ttl.tile_min"
     FUNCTION: ClassVar = "min"
     LOWERED: ClassVar = ttkernel.MinBinaryTileInitOp, ttkernel.MinBinaryTileOp
+    INTEGERS: ClassVar = ("i32", "ui32")
+    INTEGER: ClassVar = ttkernel.MinIntTileInitOp, ttkernel.MinIntTileOp
 
 
 TILE_FUNCTIONS = {
@@ -204,6 +218,10 @@ TILE_FUNCTIONS = {
         __name__,
         FUNCTION=each.name,
         LOWERED=(ttkernel.VECTOR_INITS[each.preparation], ttkernel.VECTOR_CALLS[each.callee]),
+        INTEGERS=("i32",) if each.has_int32 else (),
+        INTEGER=(ttkernel.VECTOR_INITS[each.preparation], ttkernel.VECTOR_INT32_CALLS[each.int32_callee])
+        if each.has_int32
+        else None,
     )
     for each in FUNCTIONS
 }
@@ -250,6 +268,26 @@ class TileCopyOp(TileUnaryOp):
     LOWERED: ClassVar = ttkernel.CopyDestValuesInitOp, ttkernel.CopyDestValuesOp
 
 
+def converts(source: Attribute, target: Attribute) -> bool:
+    """Return whether the vector unit converts between two types: floats but f16, and integers but i32 and ui32."""
+    formats = format_of(source), format_of(target)
+    integers = [each for each in formats if each in ("i32", "ui32", "ui16")]
+    known = all(each in ("f32", "bf16", "bfp8_b", "bfp4_b", *integers) for each in formats)
+    return known and (len(integers) < 2 or "ui16" in integers or formats[0] == formats[1])
+
+
+@irdl_op_definition
+class TileTypecastOp(TileUnaryOp):
+    """A tile in another type: `%b = ttl.tile_typecast %a {source = bf16, target = f32} : T -> U`."""
+
+    name = "ttl.tile_typecast"
+    FUNCTION: ClassVar = "typecast"
+    LOWERED: ClassVar = ttkernel.TypecastTileInitOp, ttkernel.TypecastTileOp
+
+    source = prop_def(Attribute)
+    target = prop_def(Attribute)
+
+
 @irdl_op_definition
 class TileFillOp(TileOp):
     """A tile whose elements are a number.
@@ -260,12 +298,14 @@ class TileFillOp(TileOp):
     name = "ttl.tile_fill"
     FUNCTION: ClassVar = "fill"
     LOWERED: ClassVar = ttkernel.FillTileInitOp, ttkernel.FillTileOp
+    INTEGERS: ClassVar = ("i32", "ui32", "ui16")
+    INTEGER: ClassVar = ttkernel.FillTileInitOp, ttkernel.FillTileIntOp
 
-    value = prop_def(FloatAttr)
+    value = prop_def(FloatAttr | IntegerAttr)
 
     assembly_format = "attr-dict `:` type($result)"
 
-    def __init__(self, value: FloatAttr, type_: Attribute) -> None:
+    def __init__(self, value: FloatAttr | IntegerAttr, type_: Attribute) -> None:
         super().__init__(properties={"value": value}, result_types=[type_])
 
 

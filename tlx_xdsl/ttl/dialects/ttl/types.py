@@ -13,7 +13,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ..ttcore import MemorySpace, MemorySpaceAttr, TileType, element_bytes
+from ..ttcore import MemorySpace, MemorySpaceAttr, TileType, element_bytes, format_of
 
 
 class LayoutKind(StrEnum):
@@ -194,7 +194,7 @@ class CBType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns of a block, in tiles or in elements."""
+        """Rows and columns of a block, in tiles or in elements, after its other dimensions."""
         return _numbers(self.shape_attr)
 
     @property
@@ -240,12 +240,14 @@ class CBType(ParametrizedAttribute, TypeAttribute):
         return TensorType(self.element_type, list(self.shape))
 
     def verify(self) -> None:
-        """A block is a rectangle, and there is room for one."""
-        if len(self.shape) != 2 or min(self.shape) < 1:
-            raise VerifyException(f"the shape of a circular buffer is two positive numbers, found {list(self.shape)}")
+        """A block has at least two dimensions, and there is room for one."""
+        if len(self.shape) < 2 or min(self.shape) < 1:
+            raise VerifyException(
+                f"the shape of a circular buffer is two or more positive numbers, found {list(self.shape)}"
+            )
         if self.buffer_factor < 1:
             raise VerifyException(f"the buffer_factor of a circular buffer is at least 1, found {self.buffer_factor}")
-        element_bytes(self.data_type)
+        (format_of if self.is_tiled else element_bytes)(self.data_type)
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:

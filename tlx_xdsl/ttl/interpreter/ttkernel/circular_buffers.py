@@ -170,7 +170,7 @@ def read_tile(op: Operation, thread: CoreThread, buffer: CircularBuffer, index: 
     if not core.valid[start:end].all():
         raise wrong(op, thread, f"reads tile {index} of {buffer.label}, which was not written")
     buffer.read[page] = op
-    return core.memory[start:end].view(buffer.dtype)
+    return buffer.format.unpack(core.memory[start:end])
 
 
 def reserved_tile(op: Operation, thread: CoreThread, buffer: CircularBuffer, index: int) -> int:

@@ -14,12 +14,13 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-from xdsl.dialects.builtin import FloatAttr, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, Dtype
 from tlx_xdsl.ttl.elementwise import FUNCTIONS, Function
+from tlx_xdsl.ttl.formats import format_for
 from tlx_xdsl.ttl.tiles import TILE, from_faces, to_faces
 
 from . import tile_math
@@ -130,8 +131,8 @@ def _check_index(op: Operation, thread: CoreThread, registers: Registers, index:
 
 
 def _tile(op: Operation, thread: CoreThread, buffer: CircularBuffer, index: int) -> Array:
-    """A tile of a circular buffer, as rows of f32."""
-    return from_faces(read_tile(op, thread, buffer, index).astype(np.float32))
+    """A tile of a circular buffer, as rows of what registers hold."""
+    return from_faces(read_tile(op, thread, buffer, index))
 
 
 # From circular buffers, and to them ----------------------------------------------------------------------------------
@@ -184,12 +185,15 @@ def _pack(op: Operation, thread: CoreThread, dst: int, buffer: CircularBuffer, i
     if registers.accumulates:
         if not core.valid[start:end].all():
             raise wrong(op, thread, f"adds to tile {index} of {buffer.label}, which was not written")
-        value = value + from_faces(core.memory[start:end].view(buffer.dtype).astype(np.float32))
+        value = value + from_faces(buffer.format.unpack(core.memory[start:end]))
     elif core.valid[start:end].any() and thread.machine.checks:
         raise wrong(op, thread, f"packs into tile {index} of {buffer.label} once more, and overwrites what it has")
-    with np.errstate(over="ignore", invalid="ignore"):
-        packed = to_faces(value).astype(buffer.dtype)
-    core.store(start, packed.view(np.uint8))
+    if value.dtype != buffer.format.register:
+        raise wrong(
+            op, thread, f"packs {value.dtype} numbers into {buffer.label}, whose tiles are of {buffer.format.name}",
+            [f"{location_of(register.op)}: the register is written here"],
+        )  # fmt: skip
+    core.store(start, buffer.format.pack(to_faces(value)))
 
 
 def _accumulate_in_memory(op: Operation) -> Local:
@@ -304,13 +308,23 @@ def transpose_tile(op: Operation) -> Local:
 # On registers --------------------------------------------------------------------------------------------------------
 
 
-def _sfpu_unary(function: Function) -> Builder:
+_F32 = np.dtype(np.float32)
+
+
+def _register_type(op: Operation) -> Dtype:
+    """The type of the elements that an operation of the vector unit computes with."""
+    format_ = attribute(op, "format")
+    return _F32 if format_ is None else format_for(format_).register
+
+
+def _sfpu_unary(function: Function, dtype: Dtype = _F32) -> Builder:
     def build(op: Operation) -> Local:
         compute = tile_math.vector_function(function, op)
 
         def run(thread: CoreThread, dst: int) -> None:
             with np.errstate(all="ignore"):
-                _put(op, thread, dst, compute(_get(op, thread, dst).value))
+                result = compute(_of_type(op, thread, _get(op, thread, dst), dtype))
+                _put(op, thread, dst, result.astype(dtype, copy=False))
 
         return run
 
@@ -319,10 +333,13 @@ def _sfpu_unary(function: Function) -> Builder:
 
 def _sfpu_several(function: Callable[..., Array]) -> Builder:
     def build(op: Operation) -> Local:
+        dtype = _register_type(op)
+
         def run(thread: CoreThread, *registers: int) -> None:
             *sources, dst = registers
             with np.errstate(all="ignore"):
-                _put(op, thread, dst, function(*(_get(op, thread, each).value for each in sources)))
+                values = [_of_type(op, thread, _get(op, thread, each), dtype) for each in sources]
+                _put(op, thread, dst, function(*values))
 
         return run
 
@@ -331,14 +348,33 @@ def _sfpu_several(function: Callable[..., Array]) -> Builder:
 
 def fill_tile(op: Operation) -> Local:
     """Fill a register with a number."""
-    value = attribute(op, "value")
-    assert isinstance(value, FloatAttr)
-    number = np.float32(value.value.data)
+    number = tile_math.number_of(op)
 
     def run(thread: CoreThread, dst: int) -> None:
         _put(op, thread, dst, np.full((TILE, TILE), number))
 
     return run
+
+
+def typecast_tile(op: Operation) -> Local:
+    """Convert the elements of a register."""
+    source, target = tile_math.formats_of(op)
+
+    def run(thread: CoreThread, dst: int) -> None:
+        value = _of_type(op, thread, _get(op, thread, dst), source.register)
+        _put(op, thread, dst, tile_math.typecast(value, source, target))
+
+    return run
+
+
+def _of_type(op: Operation, thread: CoreThread, register: Register, dtype: Dtype) -> Array:
+    """The elements of a register, which must be of this type."""
+    if register.value.dtype != dtype:
+        raise wrong(
+            op, thread, f"computes with {dtype} numbers, found a register of {register.value.dtype}",
+            [f"{location_of(register.op)}: it is written here"],
+        )  # fmt: skip
+    return register.value
 
 
 def copy_register(op: Operation) -> Local:
@@ -365,6 +401,7 @@ _PREPARATIONS = (
     *(function.preparation for function in FUNCTIONS),
     *(f"{name}_tiles_init" for name in ("add", "sub", "mul")),
     *(f"{name}_binary_tile_init" for name in tile_math.BINARY),
+    *(f"{name}_int_tile_init" for name in tile_math.BINARY), "typecast_tile_init",
 )  # fmt: skip
 
 BUILDERS: dict[str, Builder] = {
@@ -384,7 +421,11 @@ BUILDERS: dict[str, Builder] = {
     "ttkernel.unary_bcast": unary_bcast,
     "ttkernel.transpose_wh_tile": transpose_tile,
     "ttkernel.fill_tile": fill_tile,
+    "ttkernel.fill_tile_int": fill_tile,
+    "ttkernel.typecast_tile": typecast_tile,
     "ttkernel.copy_dest_values": copy_register,
+    **{f"ttkernel.{name}_int_tile": _sfpu_several(function) for name, function in tile_math.BINARY.items()},
+    **{f"ttkernel.{each.int32_callee}": _sfpu_unary(each, np.dtype(np.int32)) for each in FUNCTIONS if each.has_int32},
     **{f"ttkernel.{name}_tiles": _fpu(tile_math.BINARY[name]) for name in ("add", "sub", "mul")},
     **{f"ttkernel.{name}_binary_tile": _sfpu_several(function) for name, function in tile_math.BINARY.items()},
     "ttkernel.where_tile": _sfpu_several(tile_math.where),

@@ -13,11 +13,11 @@ from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
 from tlx_xdsl.ttl.dialects.ttcore import ARCHITECTURES, L1_BYTES, TileType
+from tlx_xdsl.ttl.formats import format_for
 from tlx_xdsl.ttl.tiles import PageLayout
 
 from .clocks import START, Clock, Moment, PageAccesses, Trail
 from .threads import Thread, Update
-from .tile_math import dtype_of
 from .translate import Local, Touch
 
 # A core: its memory as bytes, the circular buffers in it, and its semaphores.
@@ -75,7 +75,7 @@ class CircularBuffer:
 
     def __post_init__(self) -> None:
         element = self.element
-        self.dtype = dtype_of(element.data_type if isinstance(element, TileType) else element)
+        self.format = format_for(element.data_type if isinstance(element, TileType) else element)
 
     @property
     def label(self) -> str:
@@ -220,7 +220,7 @@ class Tensor:
 
     index: int
     name: str
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     dtype: str
     layout: PageLayout
     pages: Array

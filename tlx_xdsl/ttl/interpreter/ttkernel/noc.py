@@ -7,6 +7,8 @@ reserved where they arrive.
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.ir import Operation
 
 from .accessors import Accessor
@@ -65,13 +67,15 @@ def _page_range(op: Operation, thread: CoreThread, tensor: Tensor, unit: str, nu
     layout = tensor.layout
     if (unit == "page" and layout.kind != "interleaved") or (unit == "shard" and layout.kind != "sharded"):
         raise wrong(op, thread, f"asks for a {unit} of tensor '{tensor.name}', which is {layout.kind}")
-    if unit == "tile" and layout.kind != "tiled":
+    if unit == "tile" and layout.kind == "interleaved":
         raise wrong(op, thread, f"asks for a tile of tensor '{tensor.name}', which is {layout.kind}")
     count = layout.tiles_per_shard[0] * layout.tiles_per_shard[1] if unit == "shard" else 1
     units = len(tensor.pages) // count
+    if unit == "tile":
+        units = prod(layout.matrix_tiles(tensor.shape))
     if not 0 <= number < units:
         raise wrong(op, thread, f"asks for {unit} {number} of tensor '{tensor.name}', which has {units}")
-    return number * count, count
+    return layout.place(number, tensor.shape) if unit == "tile" else number * count, count
 
 
 def _land_read(

@@ -15,7 +15,7 @@ from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.text.diagnostics import Diagnostic
-from tlx_xdsl.ttl.dialects.ttcore import TileType, element_bytes
+from tlx_xdsl.ttl.dialects.ttcore import TileType, format_of, register_bytes
 from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD, CBType, ThreadAttr, ThreadKind, noc_of
 from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
 from tlx_xdsl.ttl.dialects.ttl.types import CBType as BlockCBType, encoding_of
@@ -111,7 +111,7 @@ class Plan:
 
     def capacity(self) -> int:
         """The destination registers of a core."""
-        sizes = [element_bytes(_buffer_type(op).data_type) for op in self.buffers]
+        sizes = [register_bytes(_buffer_type(op).data_type) for op in self.buffers]
         wide = self.driver.fp32_dest_acc_en or any(size == 4 for size in sizes)
         return REGISTERS // (1 if self.driver.dst_full_sync_en else 2) // (2 if wide else 1)
 
@@ -252,10 +252,9 @@ def tensor_of(index: int, argument: SSAValue, array: Array) -> Tensor:
     if array.shape != shape:
         raise InputError(f"argument {index}, '{name}': expected an array of shape {shape}, found {array.shape}")
     element = cast(Attribute, type_.get_element_type())
-    dtype = str(element.data_type if isinstance(element, TileType) else element)
+    dtype = format_of(element.data_type if isinstance(element, TileType) else element)
     layout = layout_of(argument.type)
-    rows, columns = shape
-    return Tensor(index, name, (rows, columns), dtype, layout, to_pages(array, dtype, layout))
+    return Tensor(index, name, shape, dtype, layout, to_pages(array, dtype, layout))
 
 
 def tensors_of(arguments: Sequence[SSAValue], arrays: Sequence[Array]) -> list[Tensor]:

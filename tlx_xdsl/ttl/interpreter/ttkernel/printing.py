@@ -65,7 +65,7 @@ def _tiles(op: Operation) -> Local:
         end = start + buffer.page_bytes
         if not thread.core.valid[start:end].all():
             raise wrong(op, thread, f"prints tile {tile} of {buffer.label}, which was not written")
-        return thread.core.memory[start:end].view(buffer.dtype)
+        return buffer.format.unpack(thread.core.memory[start:end])
 
     def run(thread: CoreThread, buffer: CircularBuffer) -> None:
         for tile in range(count):

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
+from xdsl.ir import Operation
+from xdsl.utils.hints import isa
 
-from tlx_xdsl.dialects.base.tensors import element_type_of
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.rounding import round_to
+from tlx_xdsl.numerics.rounding import round_to_integer
 from tlx_xdsl.ttl.elementwise import Function, evaluate
-from tlx_xdsl.ttl.tiles import NUMPY
+from tlx_xdsl.ttl.formats import Format, format_for
 
 from .translate import attribute
 
@@ -41,20 +42,44 @@ def where(condition: Array, a: Array, b: Array) -> Array:
     return np.where(condition != 0, a, b)
 
 
-def dtype_of(type_: Attribute) -> np.dtype[Any]:
-    """The numpy type of the elements of a data format.
-
-    Raises ValueError for a type that no data format has.
-    """
-    found = element_type_of(type_)
-    if found is None or found.mlir not in NUMPY:
-        raise ValueError(f"no data format has elements of {type_}")
-    return NUMPY[found.mlir]
+def number_of(op: Operation) -> Any:
+    """The number that an operation fills a tile with, in the type that registers have."""
+    value = attribute(op, "value")
+    if isinstance(value, FloatAttr):
+        return np.float32(value.value.data)
+    assert isa(value, IntegerAttr[IntegerType])
+    return format_for(value.type).register.type(value.value.data)
 
 
-def rounded(values: Array, dtype: np.dtype[Any]) -> Array:
-    """f32 numbers as a tile of this type holds them, as f32 again."""
-    return values if dtype == np.float32 else round_to(values, dtype).astype(np.float32)
+def formats_of(op: Operation) -> tuple[Format, Format]:
+    """The formats that a typecast is between."""
+    source, target = attribute(op, "source"), attribute(op, "target")
+    assert source is not None and target is not None
+    return format_for(source), format_for(target)
+
+
+def typecast(values: Array, source: Format, target: Format) -> Array:
+    """Elements of a register as they are after a typecast: see `ttl.typecast`."""
+    if source.is_integer and target.is_integer:
+        limits = np.iinfo(target.register)
+        return np.clip(values.astype(np.int64), limits.min, limits.max).astype(target.register)
+    if target.is_integer:
+        to_whole = _away if target.name == "ui16" else np.trunc
+        return np.asarray(round_to_integer(values, target.register, to_whole))
+    if source.is_integer:
+        wide = values.astype(np.float32)
+        return wide if target.name == "f32" else _bf16_away(wide)
+    return target.rounded(values) if (source.name, target.name) == ("f32", "bf16") else values
+
+
+def _away(values: Array) -> Array:
+    """The nearest integers, ties away from zero."""
+    return np.copysign(np.floor(np.abs(values) + 0.5), values)
+
+
+def _bf16_away(values: Array) -> Array:
+    """The nearest bf16 numbers, ties away from zero, as f32."""
+    return (values.view(np.uint32) + np.uint32(0x8000) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def broadcast(tile: Array, dims: tuple[int, ...]) -> Array:

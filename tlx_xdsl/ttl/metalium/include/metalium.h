@@ -17,7 +17,9 @@ enum class BroadcastType { NONE, COL, ROW, SCALAR };
 enum PoolType { SUM, AVG, MAX };
 enum ReduceDim { REDUCE_ROW, REDUCE_COL, REDUCE_SCALAR };
 enum class SrcOrder : uint8_t { Regular, Reverse };
-enum class DataFormat : uint8_t { Float32 = 0, Float16_b = 5 };
+enum class DataFormat : uint8_t {
+  Float32 = 0, Float16_b = 5, Bfp8_b = 6, Bfp4_b = 7, Int32 = 8, UInt16 = 9, UInt32 = 24
+};
 
 namespace machine {
 
@@ -73,7 +75,12 @@ void vector_binary(Site, const char *name, uint32_t a, uint32_t b, uint32_t out)
 void vector_where(Site, uint32_t condition, uint32_t a, uint32_t b, uint32_t out);
 void vector_unary(Site, const char *unit, const char *name, uint32_t dst, uint32_t a, uint32_t b, uint32_t c);
 void fill(Site, uint32_t dst, float value);
-void copy_dst(Site, uint32_t source, uint32_t target);
+void fill_integer(Site, DataFormat, uint32_t dst, uint32_t value);
+void integers(Site, const char *name, DataFormat, uint32_t a, uint32_t b, uint32_t out);
+void integer_unary(Site, const char *name, uint32_t dst);
+void set_up_typecast(Site, uint32_t from, uint32_t to);
+void typecast(Site, uint32_t from, uint32_t to, uint32_t dst);
+void copy_dst(Site, DataFormat, uint32_t source, uint32_t target);
 void pack(Site, bool at_index, uint32_t dst, uint32_t cb, uint32_t tile);
 void pack_accumulate(Site, uint32_t enabled);
 

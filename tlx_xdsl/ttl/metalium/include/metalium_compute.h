@@ -216,14 +216,47 @@ inline void softplus_tile(uint32_t dst, uint32_t beta, uint32_t reciprocal, uint
 inline void fill_tile_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, "fill"); }
 inline void fill_tile(uint32_t dst, float value, METALIUM_SITE) { machine::fill(METALIUM_HERE, dst, value); }
 inline void copy_dest_values_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, "copy_dest_values"); }
-template <DataFormat>
+template <DataFormat format>
 void copy_dest_values(uint32_t source, uint32_t target, METALIUM_SITE) {
-  machine::copy_dst(METALIUM_HERE, source, target);
+  machine::copy_dst(METALIUM_HERE, format, source, target);
 }
 // The form of 2025: the target comes first.
 inline void copy_dest_values(uint32_t target, uint32_t source, METALIUM_SITE) {
-  machine::copy_dst(METALIUM_HERE, source, target);
+  machine::copy_dst(METALIUM_HERE, DataFormat::Float32, source, target);
 }
+
+// --- integers, and conversions between formats
+
+template <DataFormat format>
+void fill_tile_int(uint32_t dst, uint32_t value, METALIUM_SITE) { machine::fill_integer(METALIUM_HERE, format, dst, value); }
+#define METALIUM_INTEGERS(name)                                                                          \
+  template <DataFormat format>                                                                           \
+  void name##_tile(uint32_t a, uint32_t b, uint32_t out, METALIUM_SITE) {                                \
+    machine::integers(METALIUM_HERE, #name, format, a, b, out);                                          \
+  }
+METALIUM_INTEGERS(add_int)
+METALIUM_INTEGERS(sub_int)
+METALIUM_INTEGERS(mul_int)
+inline void add_int_tile_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, "add_int"); }
+inline void sub_int_tile_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, "sub_int"); }
+template <DataFormat>
+void mul_int_tile_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, "mul_int"); }
+#define METALIUM_EXTREMES(name, format)                                                                  \
+  inline void name##_tile_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, #name); }     \
+  inline void name##_tile(uint32_t a, uint32_t b, uint32_t out, METALIUM_SITE) {                         \
+    machine::integers(METALIUM_HERE, #name, DataFormat::format, a, b, out);                              \
+  }
+METALIUM_EXTREMES(binary_max_int32, Int32)
+METALIUM_EXTREMES(binary_min_int32, Int32)
+METALIUM_EXTREMES(binary_max_uint32, UInt32)
+METALIUM_EXTREMES(binary_min_uint32, UInt32)
+inline void negative_tile_int32(uint32_t dst, METALIUM_SITE) { machine::integer_unary(METALIUM_HERE, "negative", dst); }
+inline void abs_tile_int32(uint32_t dst, METALIUM_SITE) { machine::integer_unary(METALIUM_HERE, "abs", dst); }
+inline void relu_tile_int32(uint32_t dst, METALIUM_SITE) { machine::integer_unary(METALIUM_HERE, "relu", dst); }
+template <uint32_t from, uint32_t to>
+void typecast_tile_init(METALIUM_SITE) { machine::set_up_typecast(METALIUM_HERE, from, to); }
+template <uint32_t from, uint32_t to>
+void typecast_tile(uint32_t dst, METALIUM_SITE) { machine::typecast(METALIUM_HERE, from, to, dst); }
 
 // --- DST registers and the packer
 

@@ -93,8 +93,8 @@ template <class T>
 struct CoreLocalMem {
   uint32_t address;
   machine::Site site;
-  explicit CoreLocalMem(T *word, METALIUM_SITE) : address(uint32_t(uintptr_t(word))), site(METALIUM_HERE) {}
   CoreLocalMem(uint32_t at, METALIUM_SITE) : address(at), site(METALIUM_HERE) {}
+  explicit CoreLocalMem(T *word, METALIUM_SITE) : address(uint32_t(uintptr_t(word))), site(METALIUM_HERE) {}
   uint32_t operator*() const { return machine::semaphore_value(site, address); }
 };
 namespace experimental {

@@ -17,11 +17,10 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.ttl.analysis.block_values import acquired_by, computes
 from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.dialects.ttcore import element_bytes
+from tlx_xdsl.ttl.dialects.ttcore import register_bytes
 
 PARALLEL = IteratorTypeAttr.parallel()
 REDUCTION = IteratorTypeAttr.reduction()
-ROW, COLUMN, INNER = map(AffineDimExpr, range(3))
 ZERO = AffineConstantExpr(0)
 
 
@@ -35,8 +34,9 @@ class Chain:
         self._block = Block()
         self._inputs: dict[tuple[SSAValue, tuple[AffineExpr, ...]], BlockArgument] = {}
         self._tiles: dict[SSAValue, SSAValue] = {}
-        self._iterators: Sequence[IteratorTypeAttr] = [PARALLEL, PARALLEL]
-        self._output_map: tuple[AffineExpr, ...] = (ROW, COLUMN)
+        self._place_of_output: tuple[AffineExpr, ...] = ()
+        self._iterators: Sequence[IteratorTypeAttr] = []
+        self._output_map: tuple[AffineExpr, ...] = ()
 
     def compute(
         self,
@@ -50,6 +50,8 @@ class Chain:
 
         Raises CompilationError for a value that no operation computes or waits for.
         """
+        self._place_of_output = tuple(map(AffineDimExpr, range(len(ttl.block_shape(views[0].type)))))
+        self._iterators, self._output_map = [PARALLEL] * len(self._place_of_output), self._place_of_output
         outputs = [self._block.insert_arg(ttl.tile_of(view.type), number) for number, view in enumerate(views)]
         tiles = [self._output(value, output) for value, output in zip(values, outputs, strict=True)]
         self._block.add_op(ttl.YieldOp(*tiles))
@@ -67,7 +69,7 @@ class Chain:
     def _output(self, value: SSAValue, output: SSAValue) -> SSAValue:
         """The tile of an output, which is that of a reduction only where the chain is nothing else."""
         if value in self._buffers:
-            return self._argument(value, (ROW, COLUMN))
+            return self._argument(value, self._place_of_output)
         op = computes(value)
         if op is not None and issubclass(op.TILE, ttl.TileAccumulatingOp):
             return self._loop(op, output)
@@ -78,7 +80,7 @@ class Chain:
         if value in self._tiles:
             return self._tiles[value]
         if (root := self._computed(value)) is None:
-            return self._argument(value, (ROW, COLUMN))
+            return self._argument(value, self._place_of_output)
         # Operations with the tiles of their first operands: a chain may be longer than Python's stack is deep.
         pending: list[tuple[ttl.BlockComputeOp, list[SSAValue]]] = [(root, [])]
         while pending:
@@ -95,7 +97,7 @@ class Chain:
             elif (inner := self._computed(operand)) is not None:
                 pending.append((inner, []))
             else:
-                tiles.append(self._argument(operand, (ROW, COLUMN)))
+                tiles.append(self._argument(operand, self._place_of_output))
         return self._tiles[value]
 
     def _computed(self, value: SSAValue) -> ttl.BlockComputeOp | None:
@@ -104,10 +106,13 @@ class Chain:
         return None if op is None or (value in self._buffers and is_exact(op)) else op
 
     def _add(self, op: ttl.BlockComputeOp, operands: Sequence[SSAValue]) -> SSAValue:
-        """The operation on a tile for an operation on blocks."""
-        tile = op.TILE.create(
-            operands=operands, result_types=[ttl.tile_of(op.result.type)], properties=dict(op.properties)
-        )
+        """The operation on a tile for an operation on blocks; the tile itself where only tiles are repeated."""
+        properties = dict(op.properties)
+        if isinstance(op, ttl.DimsOp):
+            if not op.tile_dims:
+                return operands[0]
+            properties["dims"] = ttl.dims_attr(op.tile_dims)
+        tile = op.TILE.create(operands=operands, result_types=[ttl.tile_of(op.result.type)], properties=properties)
         tile.location = op.location
         tile.results[0].name_hint = op.result.name_hint
         self._block.add_op(tile)
@@ -129,11 +134,12 @@ class Chain:
 
     @_place.register
     def _(self, op: ttl.BcastOp) -> tuple[AffineExpr, ...]:
-        return tuple(ZERO if dim in op.dimensions else expr for dim, expr in enumerate((ROW, COLUMN)))
+        return tuple(ZERO if dim in op.dimensions else expr for dim, expr in enumerate(self._place_of_output))
 
     @_place.register
     def _(self, _op: ttl.TransposeOp) -> tuple[AffineExpr, ...]:
-        return COLUMN, ROW
+        *others, row, column = self._place_of_output
+        return *others, column, row
 
     @singledispatchmethod
     def _loop(self, op: Operation, output: SSAValue) -> SSAValue:
@@ -142,15 +148,19 @@ class Chain:
 
     @_loop.register
     def _(self, op: ttl.MatmulOp, output: SSAValue) -> SSAValue:
-        self._iterators = [PARALLEL, PARALLEL, REDUCTION]
-        lhs, rhs = self._argument(op.lhs, (ROW, INNER)), self._argument(op.rhs, (INNER, COLUMN))
+        self._iterators = [*self._iterators, REDUCTION]
+        *matrix, row, column = self._place_of_output
+        inner = AffineDimExpr(len(self._place_of_output))
+        right = matrix if len(ttl.block_shape(op.rhs.type)) > 2 else []
+        lhs, rhs = self._argument(op.lhs, (*matrix, row, inner)), self._argument(op.rhs, (*right, inner, column))
         return self._add(op, [lhs, rhs, output])
 
     @_loop.register
     def _(self, op: ttl.ReduceOp, output: SSAValue) -> SSAValue:
-        self._iterators = [REDUCTION if dim in op.dimensions else PARALLEL for dim in range(2)]
-        self._output_map = tuple(ZERO if dim in op.dimensions else expr for dim, expr in enumerate((ROW, COLUMN)))
-        tile = self._argument(op.input, (ROW, COLUMN))
+        place = self._place_of_output
+        self._iterators = [REDUCTION if dim in op.dimensions else PARALLEL for dim in range(len(place))]
+        self._output_map = tuple(ZERO if dim in op.dimensions else expr for dim, expr in enumerate(place))
+        tile = self._argument(op.input, place)
         scaler = self._scaler(op) if op.scaler is None else op.scaler
         return self._add(op, [tile, self._argument(scaler, (ZERO, ZERO)), output])
 
@@ -162,7 +172,7 @@ def is_exact(op: ttl.BlockComputeOp) -> bool:
     rounded anyway. Users that compute with the other ones compute them once more, for a result that does not depend on
     what else they are used for.
     """
-    return bool(op.TILE.CB_OPERANDS) or element_bytes(ttl.tile_of(op.result.type).data_type) == _EXACT_BYTES
+    return bool(op.TILE.CB_OPERANDS) or register_bytes(ttl.tile_of(op.result.type).data_type) == _EXACT_BYTES
 
 
 _EXACT_BYTES = 4

@@ -10,12 +10,13 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
+from tlx_xdsl.transforms.rewriting import retype
 from tlx_xdsl.ttl.analysis.dst_capacity import kernel_around
 from tlx_xdsl.ttl.analysis.dst_liveness import Node, Overflow, Plan, allocate
 from tlx_xdsl.ttl.analysis.dst_orders import orders
 from tlx_xdsl.ttl.analysis.dst_spilling import cut
 from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.dialects.ttcore import element_bytes
+from tlx_xdsl.ttl.dialects.ttcore import is_float, register_bytes
 
 from .parts import made_for, tile_ops, yielded
 from .tiling import parallel
@@ -105,8 +106,9 @@ def uses_fpu(op: ttl.TileOp, fpu: FPUChoice, made: Container[SSAValue]) -> bool:
     """Return whether the matrix unit is to do an operation: none of its operands may be `made` in a register."""
     if not isinstance(op, ttl.TileBinaryOp) or op.FPU is None or fpu == "never":
         return False
-    is_short = all(element_bytes(ttl.tile_of(each.type).data_type) == _FPU_BYTES for each in op.operands)
-    return not any(each in made for each in op.operands) and (fpu == "always" or is_short)
+    types = [ttl.tile_of(each.type).data_type for each in op.operands]
+    is_chosen = fpu == "always" or all(register_bytes(each) == _FPU_BYTES for each in types)
+    return is_chosen and all(map(is_float, types)) and not any(each in made for each in op.operands)
 
 
 def _node(op: ttl.TileOp, fpu: bool) -> Node:
@@ -153,9 +155,17 @@ def apply_plan(compute: ttl.ComputeOp, way: Way, fpu: FPUChoice) -> None:
             op.fpu = UnitAttr()
         current[step.register] = op.result
         block.add_op(op)
+    outputs = block.args[len(compute.inputs) :]
     for number, register in enumerate(way.plan.outputs):
-        end.operands[number] = current[register]
+        end.operands[number] = _packed(current[register], outputs[number])
     block.add_op(end)
+
+
+def _packed(tile: SSAValue, output: SSAValue) -> SSAValue:
+    """A tile in a register as the packer takes it: with the type of the place, to which it converts floats."""
+    if tile.type != output.type:
+        retype(tile, output.type)
+    return tile
 
 
 def _value(value: Hashable) -> SSAValue:
@@ -184,7 +194,7 @@ def overflow_error(compute: ttl.ComputeOp, capacity: int, found: Overflow) -> Co
 def suggestion(compute: ttl.ComputeOp) -> str:
     """Return what makes a compute fit, as far as it is not so yet."""
     ways = ["store an intermediate block to a circular buffer and wait for it there"]
-    if any(element_bytes(ttl.tile_of(each.type).data_type) > _FPU_BYTES for each in compute.body.block.args):
+    if any(register_bytes(ttl.tile_of(each.type).data_type) > _FPU_BYTES for each in compute.body.block.args):
         ways.append("use tiles of 16 bits")
     if (kernel := kernel_around(compute)) is not None and not kernel.dst_full_sync_en:
         ways.append("set dst_full_sync_en for twice as many destination registers")

@@ -6,10 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import singledispatch
 from typing import NamedTuple, Protocol
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import FloatAttr, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.ttl.dialects import ttkernel, ttl
+from tlx_xdsl.ttl.dialects.ttcore import is_float
 
 
 class Buffers(Protocol):
@@ -67,32 +69,55 @@ class Calls(NamedTuple):
 @singledispatch
 def calls_of(op: ttl.TileOp) -> Calls:
     """The calls of an operation."""
-    return Calls(*op.LOWERED, [])
+    return _vector(op)
+
+
+def _vector(op: ttl.TileOp) -> Calls:
+    """The calls of an operation of the vector unit: the function of floats, or that of integers."""
+    type_ = ttl.tile_of(op.result.type).data_type
+    if is_float(type_) or op.INTEGER is None:
+        return Calls(*op.LOWERED, [])
+    return _with_format(op.INTEGER, type_)
+
+
+def _with_format(functions: tuple[type[IRDLOperation], type[IRDLOperation]], type_: Attribute) -> Calls:
+    """Calls, each with the type of the integers if it needs that."""
+    prepare, call = (("format" in each.get_irdl_definition().properties) for each in functions)
+    both = {"format": type_}
+    return Calls(*functions, [], attributes=both if prepare else {}, own=both if call else {})
 
 
 @calls_of.register
 def _binary(op: ttl.TileBinaryOp) -> Calls:
     if op.fpu is None:
-        return Calls(*op.LOWERED, [])
+        return _vector(op)
     assert op.FPU is not None, "the attribute is for what the matrix unit can do"
     return Calls(*op.FPU, list(op.operands))
 
 
 @calls_of.register
 def _unary(op: ttl.TileUnaryOp) -> Calls:
-    return Calls(*op.LOWERED, [], own={} if op.parameters is None else {"parameters": op.parameters})
+    return _vector(op) if op.parameters is None else Calls(*op.LOWERED, [], own={"parameters": op.parameters})
 
 
 @calls_of.register
 def _copy(op: ttl.TileCopyOp) -> Calls:
     if not isinstance(op.input, BlockArgument):
-        return Calls(*op.LOWERED, [])
+        type_ = ttl.tile_of(op.result.type).data_type
+        return Calls(*op.LOWERED, [], own={} if is_float(type_) else {"format": type_})
     return Calls(ttkernel.CopyTileInitOp, ttkernel.CopyTileOp, [op.input])
 
 
 @calls_of.register
 def _fill(op: ttl.TileFillOp) -> Calls:
-    return Calls(*op.LOWERED, [], own={"value": op.value})
+    functions = op.LOWERED if isinstance(op.value, FloatAttr) else op.INTEGER
+    assert functions is not None, "checked by the verifier"
+    return Calls(*functions, [], own={"value": op.value})
+
+
+@calls_of.register
+def _typecast(op: ttl.TileTypecastOp) -> Calls:
+    return Calls(*op.LOWERED, [], attributes={"source": op.source, "target": op.target})
 
 
 @calls_of.register

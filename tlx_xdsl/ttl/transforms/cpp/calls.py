@@ -16,7 +16,9 @@ from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import constant_integer
 from tlx_xdsl.ttl.dialects import ttkernel
 from tlx_xdsl.ttl.dialects.emitc.expressions import LiteralOp, SubscriptOp
+from tlx_xdsl.ttl.dialects.ttcore import format_of
 from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
+from tlx_xdsl.ttl.language.tensors import DTYPES
 
 from .conversion import ADDRESS, Conversion, opaque
 
@@ -356,10 +358,53 @@ def _fill(op: ttkernel.FillTileOp, to: Conversion) -> None:
 
 
 @convert_call.register
+def _fill_int(op: ttkernel.FillTileIntOp, to: Conversion) -> None:
+    number: Attribute = IntegerAttr(op.value.value.data & 0xFFFFFFFF, ADDRESS)
+    arguments = [IntegerAttr.from_index_int_value(0), number]
+    to.call(_callee(op, to), _operands(op, to), template=[_format(op.value.type)], arguments=arguments)
+
+
+def _format(type_: Attribute) -> str:
+    return f"DataFormat::{DTYPES[format_of(type_)].data_format}"
+
+
+@convert_call.register(ttkernel.AddIntTileOp)
+@convert_call.register(ttkernel.SubIntTileOp)
+@convert_call.register(ttkernel.MulIntTileOp)
+@convert_call.register(ttkernel.MulIntTileInitOp)
+def _integers(op: ttkernel.IntTileOp | ttkernel.IntTileInitOp, to: Conversion) -> None:
+    to.call(_callee(op, to), _operands(op, to), template=[_format(op.format)])
+
+
+@convert_call.register(ttkernel.AddIntTileInitOp)
+@convert_call.register(ttkernel.SubIntTileInitOp)
+def _integers_init(op: ttkernel.IntTileInitOp, to: Conversion) -> None:
+    to.call(_callee(op, to))
+
+
+@convert_call.register(ttkernel.MaxIntTileInitOp)
+@convert_call.register(ttkernel.MaxIntTileOp)
+@convert_call.register(ttkernel.MinIntTileInitOp)
+@convert_call.register(ttkernel.MinIntTileOp)
+def _extreme(op: ttkernel.IntTileOp | ttkernel.IntTileInitOp, to: Conversion) -> None:
+    kind = "int32" if format_of(op.format) == "i32" else "uint32"
+    # `max_int_tile_init` is `binary_max_int32_tile_init`.
+    to.call(f"binary_{_callee(op, to).replace('int', kind, 1)}", _operands(op, to))
+
+
+@convert_call.register(ttkernel.TypecastTileInitOp)
+@convert_call.register(ttkernel.TypecastTileOp)
+def _typecast(op: ttkernel.TypecastTileInitOp | ttkernel.TypecastTileOp, to: Conversion) -> None:
+    formats = [f"uint32_t({_format(each)})" for each in (op.source, op.target)]
+    to.call(_callee(op, to), _operands(op, to), template=formats)
+
+
+@convert_call.register
 def _copy_dst(op: ttkernel.CopyDestValuesOp, to: Conversion) -> None:
     source, target = _operands(op, to)
     if to.profile.has_startup:
-        to.call("copy_dest_values", [source, target], template=[f"DataFormat::{_register_format(to)}"])
+        kind = f"DataFormat::{_register_format(to)}" if op.format is None else _format(op.format)
+        to.call("copy_dest_values", [source, target], template=[kind])
     else:
         to.call("copy_dest_values", [target, source])
 
@@ -403,7 +448,7 @@ def _where(op: ttkernel.WhereTileOp, to: Conversion) -> None:
 
 
 def _register_format(to: Conversion) -> str:
-    return "Float32" if to.has_wide_buffers else "Float16_b"
+    return "Float32" if to.has_wide_registers else "Float16_b"
 
 
 # --- text for the host

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, Float32Type, IntegerAttr, IntegerType, Signedness, StringAttr, i32
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, IntegerType, Signedness, StringAttr, i32
 from xdsl.dialects.emitc import EmitC_CallOpaqueOp, EmitC_OpaqueAttr, EmitC_OpaqueType, EmitC_PtrDiffT, EmitC_SizeT
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -13,6 +13,7 @@ from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import OpT
 from tlx_xdsl.ttl.cpp.profiles import CppProfile
 from tlx_xdsl.ttl.dialects.emitc.expressions import CastOp, ConstantOp
+from tlx_xdsl.ttl.dialects.ttcore import register_bytes
 from tlx_xdsl.ttl.dialects.ttkernel import (
     CBType,
     GetCompileTimeArgValOp,
@@ -58,7 +59,9 @@ class Conversion:
         formats = {data_type(value) for value in used}
         self.mixes_formats = len(formats) > 1
         """Whether circular buffers differ in their data formats, so that the units must be set again."""
-        self.has_wide_buffers = Float32Type() in formats
+        self.has_wide_registers = any(register_bytes(each) > 2 for each in formats) or (
+            driver is not None and driver.fp32_dest_acc_en
+        )
         packed = {data_type(op.cb) for op in function.walk() if isinstance(op, PACKS)}
         self.packs_formats = len(packed) > 1
         """Whether the buffers that are packed to do."""

@@ -1,4 +1,4 @@
-// The compute engine: tiles in L1 (four faces) become tiles in DST (f32, row-major here), and go back through the packer.
+// The compute engine: unpacker and matrix unit, vector unit, packer.
 #include <cmath>
 #include <cstring>
 
@@ -10,51 +10,6 @@ static Compute &engine(Site site) {
   if (!current->is_compute) fail(site, "%s is a data movement thread, which has no compute engine", current->label().c_str());
   current->compute.called = true;
   return current->compute;
-}
-
-// Where element (row, column) of a tile lies in memory.
-static uint32_t place(uint32_t row, uint32_t column) {
-  return ((row / FACE) * 2 + column / FACE) * FACE * FACE + (row % FACE) * FACE + column % FACE;
-}
-
-static float from_bf16(uint16_t bits) {
-  uint32_t wide = uint32_t(bits) << 16;
-  float value;
-  memcpy(&value, &wide, 4);
-  return value;
-}
-
-static uint16_t to_bf16(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, 4);
-  if (std::isnan(value)) return uint16_t(bits >> 16 | 0x40);
-  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-static void decode(Site site, Format format, const uint8_t *bytes, float *tile) {
-  for (uint32_t row = 0; row < TILE; row++)
-    for (uint32_t column = 0; column < TILE; column++) {
-      uint32_t at = place(row, column);
-      if (format == Format::f32)
-        memcpy(&tile[row * TILE + column], bytes + 4 * at, 4);
-      else if (format == Format::bf16)
-        tile[row * TILE + column] = from_bf16(reinterpret_cast<const uint16_t *>(bytes)[at]);
-      else
-        fail(site, "the machine computes with f32 and bf16 only");
-    }
-}
-
-static void encode(Site site, Format format, const float *tile, uint8_t *bytes) {
-  for (uint32_t row = 0; row < TILE; row++)
-    for (uint32_t column = 0; column < TILE; column++) {
-      uint32_t at = place(row, column);
-      if (format == Format::f32)
-        memcpy(bytes + 4 * at, &tile[row * TILE + column], 4);
-      else if (format == Format::bf16)
-        reinterpret_cast<uint16_t *>(bytes)[at] = to_bf16(tile[row * TILE + column]);
-      else
-        fail(site, "the machine computes with f32 and bf16 only");
-    }
 }
 
 static void check_format(Site site, Format has, Format wants, uint32_t cb, const char *part) {
@@ -109,11 +64,20 @@ void tile_regs(Site site, int step) {
 
 enum Access { reads, writes, adds };
 
-static float *dst(Site site, uint32_t index, Access access) {
+static const char *name_of(Format format) {
+  return format == Format::i32 ? "Int32" : format == Format::ui32 ? "UInt32" : format == Format::ui16 ? "UInt16" : "floats";
+}
+
+// A tile of DST: one that is read has elements of this format, one that is written has them afterwards.
+static float *dst(Site site, uint32_t index, Access access, Format format = Format::f32) {
   Compute &c = current->compute;
   if (c.phase != Compute::acquired) fail(site, "DST is used outside of tile_regs_acquire and tile_regs_commit");
   if (index >= chip.capacity) fail(site, "DST has %u tiles in this mode, no tile %u", chip.capacity, index);
   if (access == reads && !c.defined[index]) fail(site, "tile %u of DST is read, but nothing has been put there", index);
+  format = is_integer(format) ? format : Format::f32;
+  if (access == reads && c.held[index] != format)
+    fail(site, "tile %u of DST has %s, not %s", index, name_of(c.held[index]), name_of(format));
+  c.held[index] = format;
   return c.dst[index];
 }
 
@@ -137,7 +101,7 @@ static void fetch(Site site, uint32_t cb, uint32_t tile, float *values) {
 
 void copy_tile(Site site, uint32_t cb, uint32_t tile, uint32_t index) {
   check_unit(site, "copy_tile");
-  float *to = dst(site, index, writes);
+  float *to = dst(site, index, writes, buffer(site, cb).format);
   fetch(site, cb, tile, to);
   current->compute.defined[index] = true;
 }
@@ -322,9 +286,61 @@ void fill(Site site, uint32_t index, float value) {
   current->compute.defined[index] = true;
 }
 
-void copy_dst(Site site, uint32_t source, uint32_t target) {
+void fill_integer(Site site, DataFormat format, uint32_t index, uint32_t value) {
+  check_vector_unit(site, "fill");
+  float *to = dst(site, index, writes, format_of(format));
+  for (uint32_t k = 0; k < ELEMENTS; k++) memcpy(&to[k], &value, 4);
+  current->compute.defined[index] = true;
+}
+
+void integers(Site site, const char *name, DataFormat data_format, uint32_t a, uint32_t b, uint32_t out) {
+  check_vector_unit(site, name);
+  Format format = format_of(data_format);
+  float *x = dst(site, a, reads, format), *y = dst(site, b, reads, format), *to = dst(site, out, writes, format);
+  std::string op = name;
+  for (uint32_t k = 0; k < ELEMENTS; k++) {
+    uint32_t u, v, result;
+    memcpy(&u, &x[k], 4);
+    memcpy(&v, &y[k], 4);
+    bool less = format == Format::i32 ? int32_t(u) < int32_t(v) : u < v;
+    if (op[0] == 'b')
+      result = (op.find("max") != std::string::npos) == less ? v : u;
+    else
+      result = op[0] == 'a' ? u + v : op[0] == 's' ? u - v : u * v;
+    if (format == Format::ui16) result &= 0xffff;
+    memcpy(&to[k], &result, 4);
+  }
+  current->compute.defined[out] = true;
+}
+
+void integer_unary(Site site, const char *name, uint32_t index) {
+  check_vector_unit(site, name);
+  float *x = dst(site, index, reads, Format::i32);
+  for (uint32_t k = 0; k < ELEMENTS; k++) {
+    uint32_t value;
+    memcpy(&value, &x[k], 4);
+    if (name[0] == 'n' || (name[0] == 'a' && int32_t(value) < 0)) value = -value;
+    if (name[0] == 'r' && int32_t(value) < 0) value = 0;
+    memcpy(&x[k], &value, 4);
+  }
+}
+
+void typecast(Site site, uint32_t from, uint32_t to, uint32_t index) {
+  check_vector_unit(site, text("typecast.%u.%u", from, to).c_str());
+  Format source = format_of(DataFormat(from)), target = format_of(DataFormat(to));
+  float *x = dst(site, index, reads, source);
+  for (uint32_t k = 0; k < ELEMENTS; k++) x[k] = convert(source, target, x[k]);
+  dst(site, index, writes, target);
+}
+
+void set_up_typecast(Site site, uint32_t from, uint32_t to) {
+  set_up_vector_unit(site, text("typecast.%u.%u", from, to).c_str());
+}
+
+void copy_dst(Site site, DataFormat format, uint32_t source, uint32_t target) {
   check_vector_unit(site, "copy_dest_values");
-  memcpy(dst(site, target, writes), dst(site, source, reads), sizeof current->compute.dst[0]);
+  const float *from = dst(site, source, reads, format_of(format));
+  memcpy(dst(site, target, writes, format_of(format)), from, sizeof current->compute.dst[0]);
   current->compute.defined[target] = true;
 }
 
@@ -367,6 +383,8 @@ void pack(Site site, bool at_index, uint32_t index, uint32_t cb, uint32_t tile) 
   if (!c.defined[index]) fail(site, "tile %u of DST is packed, but nothing has been put there", index);
   Buffer &b = buffer(site, cb);
   check_format(site, c.packer, b.format, cb, "the packer");
+  if (c.held[index] != (is_integer(b.format) ? b.format : Format::f32))
+    fail(site, "tile %u of DST has %s, circular buffer %u has %s", index, name_of(c.held[index]), cb, name_of(b.format));
   if (!at_index) {
     if (tile && tile != b.packed)
       fail(site, "tile %u is named, but pack_tile<false> packs to the next one, %u", tile, b.packed);

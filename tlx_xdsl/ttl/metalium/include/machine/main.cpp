@@ -7,13 +7,17 @@
 
 #include "buffers.cpp"
 #include "compute.cpp"
+#include "formats.cpp"
 #include "noc.cpp"
 #include "scheduler.cpp"
 
 using namespace machine;
 
-static Format format_of(const std::string &name) {
-  return name == "f32" ? Format::f32 : name == "bf16" ? Format::bf16 : Format::other;
+static Format format_named(const std::string &name) {
+  const char *names[] = {"f32", "bf16", "bfp8_b", "bfp4_b", "i32", "ui32", "ui16"};
+  for (int i = 0; i < int(Format::other); i++)
+    if (name == names[i]) return Format(i);
+  return Format::other;
 }
 
 struct Semaphore {
@@ -38,12 +42,14 @@ int main(int argc, char **argv) {
     Buffer b;
     std::string format;
     in >> index >> b.address >> b.pages >> b.page_bytes >> format;
-    b.format = format_of(format);
+    b.format = format_named(format);
     for (Core &core : chip.cores) core.buffers[index] = b;
   }
   for (uint32_t i = 0; i < tensors; i++) {
     Tensor tensor;
     in >> tensor.name >> tensor.bytes >> tensor.page_bytes >> tensor.shard_pages;
+    if (tensor.shard_pages)
+      in >> tensor.rows >> tensor.columns >> tensor.shard_rows >> tensor.shard_columns >> tensor.grid_columns;
     tensor.base = TENSOR_BASE + i * TENSOR_STRIDE;
     chip.tensors.push_back(tensor);
   }

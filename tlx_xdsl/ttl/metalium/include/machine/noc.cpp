@@ -36,6 +36,15 @@ static Transfer with_tensor(Site site, Transfer::Kind kind, uint32_t id, const A
   only_data_movement(site);
   Tensor &tensor = chip.tensors[accessor.tensor];
   uint32_t pages = shard ? tensor.shard_pages : 1;
+  if (shard && !pages) fail(site, "tensor '%s' has no shards", tensor.name.c_str());
+  if (!shard && tensor.shard_pages) {
+    // A page of a tensor in shards is a tile: they are counted row by row over the tensor, and lie shard by shard.
+    if (id >= tensor.rows * tensor.columns)
+      fail(site, "page %u of tensor '%s' is accessed, which has %u pages", id, tensor.name.c_str(), tensor.rows * tensor.columns);
+    uint32_t row = id / tensor.columns, column = id % tensor.columns;
+    id = (row / tensor.shard_rows * tensor.grid_columns + column / tensor.shard_columns) * tensor.shard_pages +
+         row % tensor.shard_rows * tensor.shard_columns + column % tensor.shard_columns;
+  }
   if (offset) fail(site, "offset %u: a transfer of a page from there would go past its end", offset);
   Transfer transfer;
   transfer.kind = kind;

@@ -21,7 +21,7 @@ constexpr uint32_t VIRTUAL_X = 1, VIRTUAL_Y = 2;
 
 struct Thread;
 
-enum class Format { f32, bf16, other };
+enum class Format { f32, bf16, bfp8_b, bfp4_b, i32, ui32, ui16, other };
 
 struct Buffer {
   uint32_t address = 0, pages = 0, page_bytes = 0;
@@ -46,6 +46,8 @@ struct Tensor {
   std::string name;
   uint64_t bytes = 0;
   uint32_t page_bytes = 0, shard_pages = 1;
+  // Of a tensor in shards: rows and columns of tiles of the tensor and of a shard, and shards next to each other.
+  uint32_t rows = 0, columns = 0, shard_rows = 0, shard_columns = 0, grid_columns = 0;
   uint8_t *data = nullptr;
   uint64_t base = 0;
 };
@@ -68,6 +70,7 @@ struct Compute {
   enum Phase { idle, acquired, committed, packing } phase = idle;
   float dst[DST_TILES][ELEMENTS];
   bool defined[DST_TILES] = {};
+  Format held[DST_TILES] = {};  // What elements are: f32 for all floats, or a format of integers.
   bool started = false, called = false;
   Format source_a = Format::other, source_b = Format::other, packer = Format::other;
   std::string unit, vector_unit;  // What the matrix and the vector unit have been set up for.
@@ -117,6 +120,25 @@ uint32_t random_below(uint32_t bound);
 void wait_until(Site site, std::string what, std::function<bool()> ready);
 void maybe_switch();
 void run_all();
+
+// formats.cpp
+bool is_integer(Format format);
+void decode(Site site, Format format, const uint8_t *bytes, float *tile);
+void encode(Site site, Format format, const float *tile, uint8_t *bytes);
+float convert(Format from, Format to, float element);
+
+inline Format format_of(DataFormat format) {
+  switch (format) {
+    case DataFormat::Float32: return Format::f32;
+    case DataFormat::Float16_b: return Format::bf16;
+    case DataFormat::Bfp8_b: return Format::bfp8_b;
+    case DataFormat::Bfp4_b: return Format::bfp4_b;
+    case DataFormat::Int32: return Format::i32;
+    case DataFormat::UInt32: return Format::ui32;
+    case DataFormat::UInt16: return Format::ui16;
+  }
+  return Format::other;
+}
 
 // noc.cpp
 void land(Thread &by, size_t index);
