@@ -74,6 +74,7 @@ def _prepare(folder: Path) -> None:
     (folder / "cluster.yaml").write_text(_CLUSTER)
     os.environ |= {"TT_METAL_MOCK_CLUSTER_DESC_PATH": str(folder / "cluster.yaml"), "TT_METAL_SLOW_DISPATCH_MODE": "1"}
     os.environ |= {"TT_METAL_CACHE": str(folder / "cache"), "TT_METAL_LOGGER_LEVEL": "FATAL"}
+    os.environ["TT_METAL_LOGS_PATH"] = str(folder)
     os.environ |= {"TT_METAL_RUNTIME_ROOT": str(root), "TTL_CARD_LOG": str(folder / "log")}
     os.environ["PYTHONPATH"] = f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"
     if (wheel := os.environ.get(VARIABLE)) is not None:

@@ -1,7 +1,7 @@
 """Kernels on a card: a kernel's C++ and manifest as a program of `ttnn`, which `ttnn.generic_op` runs.
 
 `ttnn` compiles the C++ for the card, puts circular buffers and semaphores into the cores' memory and starts the
-threads. What the C++ is told of a tensor comes from the tensor itself: its address, and words about its layout.
+threads. What the C++ knows of a tensor comes from the tensor itself: its address, and words about its layout.
 Circular buffers lie one after another there; those that share memory in the manifest do not.
 """
 

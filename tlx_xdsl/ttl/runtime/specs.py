@@ -83,7 +83,7 @@ def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[Spec, ...]:
 
 
 def _placed(name: str, tensor: Any) -> tuple[Layout, str]:
-    """Where a tensor of `ttnn` lies: its layout, and `DRAM` or `L1`."""
+    """Read off a tensor of `ttnn` where it lies: its layout, and `DRAM` or `L1`."""
     memory = tensor.memory_config()
     space = "L1" if "L1" in str(memory.buffer_type) else "DRAM"
     is_tiled = "TILE" in str(tensor.layout)

@@ -150,7 +150,7 @@ def _includes(to: Conversion) -> Iterator[Operation]:
         yield VerbatimOp("#define REDUCE_OP PoolType::SUM")
         yield VerbatimOp("#define REDUCE_DIM ReduceDim::REDUCE_ROW")
     headers = {to.profile.compute_header(callee) for callee in to.callees if not callee.startswith(".")}
-    for header in sorted(headers | ({BUFFER_OBJECTS} if to.objects else set())):
+    for header in sorted(headers | ({BUFFER_OBJECTS} if "CircularBuffer" in to.callees else set())):
         yield IncludeOp(header)
 
 

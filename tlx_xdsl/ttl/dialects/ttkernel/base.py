@@ -177,6 +177,9 @@ class TTKernelOp(IRDLOperation):
     NON_NEGATIVE: ClassVar[bool] = False
     """Whether the number that it gives is 0 or more, also as one of 32 bits with a sign."""
 
+    OF_BUFFER: ClassVar[bool] = False
+    """Whether it is a method of its circular buffer, where the API has objects."""
+
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(CallableFromThread())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
@@ -13,6 +15,7 @@ class CBReserveBackOp(TTKernelOp):
     """Wait until there is space for so many pages after those that were pushed."""
 
     name = "ttkernel.cb_reserve_back"
+    OF_BUFFER: ClassVar = True
 
     cb = operand_def(CBType)
     pages = operand_def(i32)
@@ -23,6 +26,7 @@ class CBPushBackOp(TTKernelOp):
     """Give reserved pages to the consumer."""
 
     name = "ttkernel.cb_push_back"
+    OF_BUFFER: ClassVar = True
 
     cb = operand_def(CBType)
     pages = operand_def(i32)
@@ -33,6 +37,7 @@ class CBWaitFrontOp(TTKernelOp):
     """Wait until so many pages have been pushed and not popped."""
 
     name = "ttkernel.cb_wait_front"
+    OF_BUFFER: ClassVar = True
 
     cb = operand_def(CBType)
     pages = operand_def(i32)
@@ -43,6 +48,7 @@ class CBPopFrontOp(TTKernelOp):
     """Give the first pages back to the producer."""
 
     name = "ttkernel.cb_pop_front"
+    OF_BUFFER: ClassVar = True
 
     cb = operand_def(CBType)
     pages = operand_def(i32)
@@ -53,6 +59,7 @@ class GetWritePtrOp(TTKernelOp):
     """The address of the first reserved page, in bytes."""
 
     name = "ttkernel.get_write_ptr"
+    OF_BUFFER: ClassVar = True
 
     cb = operand_def(CBType)
     result = result_def(i32)
@@ -63,6 +70,7 @@ class GetReadPtrOp(TTKernelOp):
     """The address of the first page that was waited for, in bytes."""
 
     name = "ttkernel.get_read_ptr"
+    OF_BUFFER: ClassVar = True
 
     cb = operand_def(CBType)
     result = result_def(i32)

@@ -45,25 +45,26 @@ def _network(to: Conversion) -> SSAValue:
 
 @convert_object.register
 def _buffer(op: ttkernel.GetCompileTimeArgValOp, to: Conversion) -> None:
-    """In compute threads a buffer has a number, too: functions on tiles take it."""
+    """A buffer has a number, too, where a function takes it: those on tiles, and those that print."""
     if to.has(op.result):
         return
     type_, callee = opaque("CircularBuffer"), "CircularBuffer"
-    if to.is_compute:
-        convert_call(op, to)
-        number = to.value(op.result)
-        steps = any(isinstance(use.operation, _STEPS) for use in op.result.uses)
-        if steps:
-            to.objects[op.result] = to.result(callee, [number], type_)
-            to.objects[op.result].name_hint = f"{to.buffer_name(op)}_buffer"
+    methods = [isinstance(use.operation, TTKernelOp) and use.operation.OF_BUFFER for use in op.result.uses]
+    if all(methods):
+        number = opaque_value(f"get_compile_time_arg_val({op.index.value.data})")
+        value = to.result(callee, [], type_, arguments=[number])
+        value.name_hint = to.buffer_name(op)
+        to.set(op.result, value)
         return
-    number = opaque_value(f"get_compile_time_arg_val({op.index.value.data})")
-    value = to.result(callee, [], type_, arguments=[number])
-    value.name_hint = to.buffer_name(op)
-    to.set(op.result, value)
+    convert_call(op, to)
+    if any(methods):
+        value = to.result(callee, [to.value(op.result)], type_)
+        value.name_hint = f"{to.buffer_name(op)}_buffer"
+        to.objects[op.result] = value
 
 
-_STEPS = (ttkernel.CBReserveBackOp, ttkernel.CBPushBackOp, ttkernel.CBWaitFrontOp, ttkernel.CBPopFrontOp)
+def _object(cb: SSAValue, to: Conversion) -> SSAValue:
+    return to.objects.get(cb) or to.value(cb)
 
 
 @convert_object.register(ttkernel.CBReserveBackOp)
@@ -72,14 +73,13 @@ _STEPS = (ttkernel.CBReserveBackOp, ttkernel.CBPushBackOp, ttkernel.CBWaitFrontO
 @convert_object.register(ttkernel.CBPopFrontOp)
 def _step(op: TTKernelOp, to: Conversion) -> None:
     cb, pages = op.operands
-    buffer = to.objects.get(cb) or to.value(cb)
-    to.call(f".{op.name.removeprefix('ttkernel.cb_')}", [buffer, to.value(pages)])
+    to.call(f".{op.name.removeprefix('ttkernel.cb_')}", [_object(cb, to), to.value(pages)])
 
 
 @convert_object.register(ttkernel.GetReadPtrOp)
 @convert_object.register(ttkernel.GetWritePtrOp)
 def _pointer(op: ttkernel.GetReadPtrOp | ttkernel.GetWritePtrOp, to: Conversion) -> None:
-    buffer = to.value(op.cb)
+    buffer = _object(op.cb, to)
     way = op.name.removeprefix("ttkernel.get_")
     value = to.result(f".get_{way}", [buffer], ADDRESS)
     value.name_hint = op.result.name_hint or f"{buffer.name_hint}_{way}"
