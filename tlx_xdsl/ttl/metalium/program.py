@@ -54,6 +54,8 @@ _COMPUTE = (
 
 HEADERS = {
     "cstdint",
+    "api/debug/kernel_profiler.hpp",
+    "tools/profiler/kernel_profiler.hpp",
     "api/dataflow/dataflow_api.h",
     "api/tensor/tensor_accessor.h",
     "dataflow_api.h",
