@@ -13,7 +13,7 @@ WING = Wing(
         "affine-data-copy-generate": "tlx_xdsl.ttl.transforms.affine.affine_data_copy_generate",
         "affine-loop-fusion": "tlx_xdsl.ttl.transforms.affine.affine_loop_fusion",
         "convert-ttkernel-to-emitc": "tlx_xdsl.ttl.transforms.convert_ttkernel_to_emitc",
-        "ttkernel-hoist-inits": "tlx_xdsl.ttl.transforms.hoist_inits",
+        "ttkernel-hoist-inits": "tlx_xdsl.ttl.transforms.compute.hoist_inits",
         "ttl-affine-dependence-analysis": "tlx_xdsl.ttl.transforms.affine.affine_dependence_analysis",
         "ttl-allocate-circular-buffers": "tlx_xdsl.ttl.transforms.allocate_circular_buffers",
         "ttl-assign-dst-registers": "tlx_xdsl.ttl.transforms.assign_dst_registers",
@@ -31,6 +31,7 @@ WING = Wing(
         "ttl-report-repairs": "tlx_xdsl.ttl.transforms.report_repairs",
         "ttl-schedule-pipeline": "tlx_xdsl.ttl.transforms.schedule_pipeline",
         "ttl-spill-dst-registers": "tlx_xdsl.ttl.transforms.spill_dst_registers",
+        "ttl-transform-script": "tlx_xdsl.ttl.transforms.affine.transform_script",
         "ttl-verify-layouts": "tlx_xdsl.ttl.transforms.verify_layouts",
     },
     former_passes={

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import singledispatch, singledispatchmethod
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -249,17 +250,26 @@ class Names:
         return name
 
 
-def print_cpp(module: ModuleOp, *, lines: bool = True) -> dict[str, str]:
+WAITS = {
+    "cb_reserve_back", "cb_wait_front", "noc_async_read_barrier", "noc_async_write_barrier", "noc_semaphore_wait",
+    "noc_semaphore_wait_min",
+}  # fmt: skip
+"""Functions in which a thread may spend time on waiting for another one or for memory."""
+
+
+def print_cpp(module: ModuleOp, *, lines: bool = True, profiler: str | None = None) -> dict[str, str]:
     """The C++ of the files in a module, by their names.
 
-    With `lines`, `#line` says which line of the user's file a statement comes from.
+    With `lines`, `#line` says which line of the user's file a statement comes from. `profiler` is the header of the
+    device's profiler: with it each run of a loop and each wait is a zone, whose name is its line of Python.
     """
-    return {op.id.data: cpp_text(op, lines=lines) for op in module.body.block.ops if isinstance(op, structure.FileOp)}
+    files = [op for op in module.body.block.ops if isinstance(op, structure.FileOp)]
+    return {op.id.data: cpp_text(op, lines=lines, profiler=profiler) for op in files}
 
 
-def cpp_text(op: Operation, *, lines: bool = True) -> str:
+def cpp_text(op: Operation, *, lines: bool = True, profiler: str | None = None) -> str:
     """The C++ of one file, or of what there may be in one."""
-    printer = _Printer(lines)
+    printer = _Printer(lines, profiler)
     printer.statement(op)
     return "\n".join(printer.lines) + "\n"
 
@@ -267,7 +277,8 @@ def cpp_text(op: Operation, *, lines: bool = True) -> str:
 class _Printer:
     """Writes statements line by line."""
 
-    def __init__(self, line_directives: bool) -> None:
+    def __init__(self, line_directives: bool, profiler: str | None) -> None:
+        self._profiler = profiler
         self.lines: list[str] = []
         self._line_directives = line_directives
         self._indent = ""
@@ -298,7 +309,11 @@ class _Printer:
     @statement.register
     def _file(self, op: structure.FileOp) -> None:
         self._place = None
-        self._block(op.body.block)
+        for inner in op.body.block.ops:
+            self.statement(inner)
+            # The first header is that of integers.
+            if self._profiler and isinstance(inner, structure.IncludeOp) and inner.is_standard_include:
+                self._line(f'#include "{self._profiler}"')
 
     @statement.register
     def _include(self, op: structure.IncludeOp) -> None:
@@ -334,6 +349,8 @@ class _Printer:
         name = self._named(variable, "i")
         type_ = type_text(variable.type, op)
         self._located(op, f"for ({type_} {name} = {lower}; {name} < {upper}; {name} += {step}) {{")
+        if zone := self._zone(op):
+            self._line(f"  {zone}")
         self._braces(op.body.block)
 
     @statement.register
@@ -369,8 +386,17 @@ class _Printer:
         text = expression_of(op, self).text
         if len(op.results) == 1 and op.results[0].first_use is not None:
             self._define(op, op.results[0], text)
+        elif op.callee.data in WAITS and (zone := self._zone(op)):
+            self._located(op, f"{{ {zone} {text}; }}")
         else:
             self._located(op, f"{text};")
+
+    def _zone(self, op: Operation) -> str:
+        """The zone of an operation; empty without a profiler, or for one that comes from no file."""
+        place = source_location(op.location)
+        if self._profiler is None or place is None:
+            return ""
+        return f'DeviceZoneScopedN("{Path(place.filename).name}:{place.line}");'
 
     def _define(self, op: Operation, value: SSAValue, text: str) -> None:
         type_ = type_text(value.type, op)

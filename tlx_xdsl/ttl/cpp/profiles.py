@@ -77,6 +77,8 @@ class CppProfile:
     name: str
     compute_folder: str
     """Where the headers of compute threads are."""
+    profiler: str
+    """The header of the device's profiler."""
     headers: Mapping[str, str] = field(repr=False)
     """The header of each function of compute threads in that folder; of all others, `common.h`."""
     callees: Mapping[str, str] = field(repr=False)
@@ -115,6 +117,7 @@ PROFILES = {
     "0.81": CppProfile(
         name="0.81",
         compute_folder="api/compute",
+        profiler="api/debug/kernel_profiler.hpp",
         headers={
             **_HEADERS,
             **_vector_functions("compute_kernel_api.h"),
@@ -144,6 +147,7 @@ PROFILES = {
     "2025-12": CppProfile(
         name="2025-12",
         compute_folder="compute_kernel_api",
+        profiler="tools/profiler/kernel_profiler.hpp",
         headers={
             **_HEADERS,
             # Beside the folder.

@@ -62,6 +62,8 @@ HEADERS = {
     *PRINTING.values(),
     "api/core_local_mem.h",
     "api/dataflow/circular_buffer.h",
+    "api/debug/kernel_profiler.hpp",
+    "tools/profiler/kernel_profiler.hpp",
     "api/dataflow/dataflow_api.h",
     "api/dataflow/endpoints.h",
     "api/dataflow/noc.h",

@@ -18,7 +18,7 @@ from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
 
-from ..cpp import MAIN_PROFILE, print_cpp
+from ..cpp import MAIN_PROFILE, cpp_profile, print_cpp
 from ..dialects.ttcore import ARCHITECTURES, Architecture
 from ..frontend import compile_kernel as frontend
 from ..language.kernel import Kernel
@@ -48,6 +48,8 @@ class Options:
     """Whether the C++ has `#line` directives that name the lines of the Python source."""
     block_calls: bool = True
     """Whether calls for several tiles, such as `matmul_block`, are used where they do the same."""
+    zones: bool = False
+    """Whether the C++ has a zone of the device's profiler for each run of a loop and each wait, named by its line."""
     strict: bool = False
     """Whether it is an error what the compiler repairs otherwise, and says in a remark."""
     arch: str = "wormhole"
@@ -178,7 +180,8 @@ def compile_module(
             on_stage(each.name, print_module(module))
     assert ready is not None, "the pipeline ends in C++"
     facts["remarks"] = [_as_json(each) for each in remarks]
-    sources = print_cpp(module, lines=chosen.lines)
+    profiler = cpp_profile(chosen.profile).profiler if chosen.zones else None
+    sources = print_cpp(module, lines=chosen.lines, profiler=profiler)
     return CompiledKernel(facts["kernel"], ready, sources, facts)
 
 

@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--arch", default="wormhole", help="chip: wormhole (the default, 8x8) or blackhole (13x10)")
     parser.add_argument("--grid", metavar="COLUMNSxROWS", help="cores that the device has (those of the chip)")
     parser.add_argument("--l1", type=int, metavar="BYTES", help="memory of a core for circular buffers (the chip's)")
+    parser.add_argument("--zones", action="store_true", help="zones of the device's profiler, by lines of Python")
     parser.add_argument("--no-block-calls", action="store_true", help="call the functions of single tiles only")
     parser.add_argument("--no-schedule", action="store_true", help="leave transfers in the order of the source")
     parser.add_argument("--strict", action="store_true", help="refuse what the compiler would repair with a remark")

@@ -101,6 +101,7 @@ def _options(args: argparse.Namespace) -> Options:
         args.fpu,
         not args.no_lines,
         block_calls=not args.no_block_calls,
+        zones=args.zones,
         strict=args.strict,
         arch=args.arch,
         grid=None if args.grid is None else _grid(args.grid),

@@ -43,7 +43,9 @@ from ..dialects.ttl import (
     CreateCBOp,
     CreatePipeOp,
     CreateSemaphoreOp,
+    Direction,
     DivOp,
+    DMABarrierOp,
     FillOp,
     GetShardIdOp,
     IfDstOp,
@@ -101,6 +103,16 @@ class OnlyCoordinate(RewritePattern):
                 zero = constant(0, IndexType())
                 rewriter.insert(zero)
                 rewriter.replace_all_uses_with(result, zero.result)
+
+
+class BothBarriers(RewritePattern):
+    """dma_barrier -> dma_barrier read, dma_barrier write."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DMABarrierOp, rewriter: PatternRewriter) -> None:
+        """Wait for each direction on its own."""
+        if op.direction_attr is None:
+            rewriter.replace(op, [DMABarrierOp(direction) for direction in Direction], [])
 
 
 class Identity(RewritePattern):
@@ -305,6 +317,7 @@ class Unused(RewritePattern):
 
 
 PATTERNS: tuple[type[RewritePattern], ...] = (
+    BothBarriers,
     SameOnAllCores,
     OnlyCoordinate,
     Identity,

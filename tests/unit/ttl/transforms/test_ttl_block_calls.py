@@ -1,6 +1,7 @@
 """Calls for several tiles at once: where they are made, and that they do what those of single tiles do."""
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,3 +107,22 @@ def test_the_machines_compute_the_same(machine):
     a, b, out = arrays()
     run(product, a, b, out, machine=machine)
     np.testing.assert_array_equal(out, a @ b)
+
+
+@needs_compiler
+@pytest.mark.parametrize("profile", PROFILES)
+def test_zones_of_the_profiler_are_lines_of_python(profile):
+    a, b, out = arrays()
+    options = Options(profile=profile, schedule=False, zones=True)
+    sources = compile_kernel(product, specs_of(product, (a, b, out)), options).sources
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    loop = next(number for number, line in enumerate(lines, 1) if "for _ in range(2)" in line)
+    wait = next(number for number, line in enumerate(lines, 1) if "with a_cb.reserve() as x, b_cb.reserve()" in line)
+    assert f'DeviceZoneScopedN("{Path(__file__).name}:{loop}");' in sources["read.cpp"]
+    assert f'{{ DeviceZoneScopedN("{Path(__file__).name}:{wait}"); cb_reserve_back(a_cb, ' in sources["read.cpp"]
+    assert "kernel_profiler.hpp" in sources["compute.cpp"]
+    run(product, a, b, out, machine="cpp", options=options)
+    np.testing.assert_array_equal(out, a @ b)
+    assert not [
+        text for text in compile_kernel(product, specs_of(product, (a, b, out))).sources.values() if "Zone" in text
+    ]

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType, bf16, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, base, traits_def
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
@@ -136,7 +136,11 @@ def parse_integers(parser: Parser) -> list[int]:
 
 def parse_defined(parser: Parser) -> SSAValue:
     """Read a value that was defined before, whose type the text need not repeat."""
-    operand = parser.parse_unresolved_operand()
+    return defined(parser, parser.parse_unresolved_operand())
+
+
+def defined(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
+    """The value that was defined before under a name."""
     values = parser.ssa_values.get(operand.operand_name, ())
     if operand.index >= len(values):
         parser.raise_error("expected a value that is defined before it is used", operand.span)

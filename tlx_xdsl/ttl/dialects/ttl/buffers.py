@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Self, TypeVar
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, TensorType, UnitAttr, i32
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, NoneAttr, TensorType, UnitAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -18,7 +18,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -31,6 +31,7 @@ from .base import (
     TTLOp,
     as_block,
     block_shape,
+    defined,
     integer,
     parse_defined,
     parse_indices,
@@ -38,6 +39,7 @@ from .base import (
     print_operand,
 )
 from .types import (
+    AccessorType,
     CBType,
     Direction,
     DirectionAttr,
@@ -409,15 +411,24 @@ class CopyOp(TTLOp):
         handle = parser.parse_type()
         op = cls.build(
             operands=[
-                parser.resolve_operand(source, source_type),
+                _far_side(parser, source, source_type),
                 source_indices,
-                parser.resolve_operand(destination, destination_type),
+                _far_side(parser, destination, destination_type),
                 destination_indices,
             ],
             result_types=[handle],
             properties={"synchronized": attributes.pop("synchronized", None)},
         )
         op.attributes.update(attributes)
+        if isinstance(handle, TransferHandleType) and isinstance(handle.direction_attr, NoneAttr):
+            far = (TensorAccessorType, PipeType)
+            direction = Direction.READ if isinstance(op.source.type, far) else Direction.WRITE
+            op = cls.create(
+                operands=op.operands,
+                result_types=[TransferHandleType.get(direction)],
+                properties=op.properties,
+                attributes=op.attributes,
+            )
         return op
 
     def print(self, printer: Printer) -> None:
@@ -473,33 +484,52 @@ class WaitOp(TTLOp):
         printer.print_op_attributes(self.attributes)
 
 
+def _far_side(parser: Parser, operand: UnresolvedOperand, type_: Attribute) -> SSAValue:
+    """An operand of a copy, whose type may be the short one of accessors."""
+    if not isinstance(type_, AccessorType):
+        return parser.resolve_operand(operand, type_)
+    value = defined(parser, operand)
+    if not isinstance(value.type, TensorAccessorType) or not type_.fits(value.type.tensor):
+        parser.raise_error(f"expected an accessor of this layout, found {value.type}", operand.span)
+    return value
+
+
 @irdl_op_definition
 class DMABarrierOp(TTLOp):
-    """Wait for all transfers of a direction that this thread has begun: `ttl.dma_barrier read`."""
+    """Wait for all transfers of a direction that this thread has begun: `ttl.dma_barrier read`.
+
+    Without a word it waits for both directions: `ttl-canonicalize` makes one barrier of each.
+    """
 
     name = "ttl.dma_barrier"
     THREADS: ClassVar = Threads.DATAMOVEMENT
 
-    direction_attr = prop_def(DirectionAttr)
+    direction_attr = opt_prop_def(DirectionAttr)
 
-    def __init__(self, direction: Direction) -> None:
-        super().__init__(properties={"direction_attr": DirectionAttr(direction)})
+    def __init__(self, direction: Direction | None = None) -> None:
+        super().__init__(properties={"direction_attr": None if direction is None else DirectionAttr(direction)})
 
     @property
     def direction(self) -> Direction:
-        """The direction of the transfers that are waited for."""
+        """The direction of the transfers that are waited for.
+
+        Raises VerifyException for a barrier of both.
+        """
+        if self.direction_attr is None:
+            raise VerifyException("this barrier is for reads and writes: run ttl-canonicalize before")
         return self.direction_attr.data
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `read` or `write`."""
-        op = cls(parser.parse_str_enum(Direction))
+        """Read `read`, `write` or nothing."""
+        op = cls(next((each for each in Direction if parser.parse_optional_keyword(each.value)), None))
         op.attributes.update(parser.parse_optional_attr_dict())
         return op
 
     def print(self, printer: Printer) -> None:
         """Write the direction as a word."""
-        printer.print_string(f" {self.direction.value}")
+        if self.direction_attr is not None:
+            printer.print_string(f" {self.direction.value}")
         printer.print_op_attributes(self.attributes)
 
 

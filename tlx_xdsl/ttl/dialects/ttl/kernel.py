@@ -30,7 +30,7 @@ from ..ttcore import ARCHITECTURES, Architecture, GridAttr
 from ..ttkernel.base import ThreadKind
 from .base import Thread, TTLOp, parse_defined
 from .protocol import verify_kernel, verify_thread
-from .types import TensorAccessorType, encoding_of
+from .types import AccessorType, TensorAccessorType, encoding_of
 
 ONE_CORE = GridAttr.get(1, 1)
 
@@ -268,10 +268,35 @@ class TensorAccessorOp(TTLOp):
     result = result_def(TensorAccessorType)
 
     traits = traits_def(Pure())
-    assembly_format = "$tensor attr-dict `:` type($tensor) `->` type($result)"
 
     def __init__(self, tensor: SSAValue) -> None:
         super().__init__(operands=[tensor], result_types=[TensorAccessorType(tensor.type)])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Read the tensor and both types; the second may be the short one, `!ttl.accessor<...>`."""
+        tensor = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        parser.parse_punctuation("->")
+        place, result = parser.pos, parser.parse_type()
+        if isinstance(result, AccessorType):
+            if not result.fits(type_):
+                parser.raise_error(f"expected an accessor of {type_}, found {result}", place, parser.pos)
+            result = TensorAccessorType(type_)
+        operand = parser.resolve_operand(tensor, type_)
+        return cls.create(operands=[operand], result_types=[result], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Write the tensor and both types."""
+        printer.print_string(" ")
+        printer.print_ssa_value(self.tensor)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.tensor.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
 
     def verify_(self) -> None:
         """The accessor is that of this tensor."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, TensorType
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, NoneAttr, TensorType
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
@@ -268,12 +269,42 @@ class CBType(ParametrizedAttribute, TypeAttribute):
 
 
 @irdl_attr_definition
+class CircularBufferType(ParametrizedAttribute, TypeAttribute):
+    """Another spelling of the type: `!ttl.circular_buffer<[2, 1], !ttcore.tile<32x32, f32>, 2, L1>`."""
+
+    name = "ttl.circular_buffer"
+
+    @classmethod
+    def new(cls, params: Sequence[Attribute]) -> CBType:
+        """The one type for both spellings."""
+        return CBType.new(params)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:
+        """Read `<[2, 1], !ttcore.tile<32x32, f32>, 2, L1>`; the memory, which may be left out, is L1."""
+        with parser.in_angle_brackets():
+            shape = _integers(parser)
+            parser.parse_punctuation(",")
+            element = parser.parse_type()
+            parser.parse_punctuation(",")
+            factor = IntAttr(parser.parse_integer())
+            if parser.parse_optional_punctuation(","):
+                place = parser.pos
+                if (word := parser.parse_identifier()).lower() != "l1":
+                    parser.raise_error(f"a circular buffer is in L1, found {word}", place, parser.pos)
+        return shape, element, factor
+
+
+@irdl_attr_definition
 class TransferHandleType(ParametrizedAttribute, TypeAttribute):
-    """A transfer that was begun: `!ttl.transfer_handle<read>` or `<write>`."""
+    """A transfer that was begun: `!ttl.transfer_handle<read>` or `<write>`.
+
+    A `ttl.copy` knows its direction, so that `!ttl.transfer_handle` is enough there.
+    """
 
     name = "ttl.transfer_handle"
 
-    direction_attr: DirectionAttr = param_def()
+    direction_attr: DirectionAttr | NoneAttr = param_def()
 
     @staticmethod
     def get(direction: Direction) -> TransferHandleType:
@@ -282,17 +313,27 @@ class TransferHandleType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def direction(self) -> Direction:
-        """Return whether the transfer ends in the core's own memory or begins there."""
+        """Return whether the transfer ends in the core's own memory or begins there.
+
+        Raises VerifyException for a handle that does not say so.
+        """
+        if isinstance(self.direction_attr, NoneAttr):
+            raise VerifyException("expected !ttl.transfer_handle<read> or <write>, found one without a direction")
         return self.direction_attr.data
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:
-        """Read `<read>`."""
-        with parser.in_angle_brackets():
-            return (DirectionAttr(parser.parse_str_enum(Direction)),)
+        """Read `<read>`, or nothing."""
+        if parser.parse_optional_punctuation("<") is None:
+            return (NoneAttr(),)
+        direction = DirectionAttr(parser.parse_str_enum(Direction))
+        parser.parse_punctuation(">")
+        return (direction,)
 
     def print_parameters(self, printer: Printer) -> None:
         """Write `<read>`."""
+        if isinstance(self.direction_attr, NoneAttr):
+            return
         with printer.in_angle_brackets():
             printer.print_string(self.direction.value)
 
@@ -319,3 +360,38 @@ class TensorAccessorType(ParametrizedAttribute, TypeAttribute):
 
     tensor: Attribute = param_def()
     """The type of the tensor, or of the memory that it has become."""
+
+
+@irdl_attr_definition
+class AccessorType(ParametrizedAttribute, TypeAttribute):
+    """A short spelling for accessors, by the encoding of the tensor alone: `!ttl.accessor<#ttl.layout<tiled>, DRAM>`.
+
+    Where the accessor is made or used the tensor is known, and the type becomes a `!ttl.tensor_accessor`.
+    """
+
+    name = "ttl.accessor"
+
+    layout: LayoutAttr = param_def()
+    space: MemorySpaceAttr = param_def()
+
+    def fits(self, tensor: Attribute) -> bool:
+        """Return whether a tensor is in this memory, in this layout."""
+        found = encoding_of(tensor)
+        return (found.layout, found.space) == (self.layout, self.space)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:
+        """Read `<#ttl.layout<tiled>, DRAM>`."""
+        with parser.in_angle_brackets():
+            layout = parser.parse_attribute()
+            parser.parse_punctuation(",")
+            word = parser.parse_identifier()
+        if not isinstance(layout, LayoutAttr) or word.lower() not in list(MemorySpace):
+            parser.raise_error(f"expected a #ttl.layout and DRAM or L1, found {layout} and {word}")
+        return layout, MemorySpaceAttr(MemorySpace(word.lower()))
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Write `<#ttl.layout<tiled>, DRAM>`."""
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.layout)
+            printer.print_string(f", {self.space.data.value.upper()}")

@@ -39,8 +39,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
-
-from ..dialects.ttkernel.base import THREAD, FormatsInitOp, InitOp, MatrixInitOp, ModeInitOp, SFPUInitOp
+from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD, FormatsInitOp, InitOp, MatrixInitOp, ModeInitOp, SFPUInitOp
 
 
 class HoistInitsPass(Pass):
