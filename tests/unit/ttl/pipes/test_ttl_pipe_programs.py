@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-
-import ml_dtypes
-import numpy as np
-import pytest
-
 from tests.unit import volume
-from tlx_xdsl.ttl.runtime import MACHINES, Prepared
 
 from .ttl_pipe_programs import PROGRAMS
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-
 import tlx_xdsl.language.ttl as ttl
 
 Array = np.ndarray
@@ -97,8 +96,8 @@ def turning_summa(cores: int) -> Program:
                 with a_cb.reserve() as block:
                     if x == k:
                         ttl.copy(a[y, k], block).wait()
-                    net.if_src(lambda pipe: ttl.copy(block, pipe).wait())  # noqa: B023
-                    net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())  # noqa: B023
+                    net.if_src(lambda pipe: ttl.copy(block, pipe).wait())
+                    net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
 
         @ttl.compute()
         def compute() -> None:
@@ -113,8 +112,8 @@ def turning_summa(cores: int) -> Program:
                 with b_cb.reserve() as block:
                     if y == k:
                         ttl.copy(b[k, x], block).wait()
-                    net.if_src(lambda pipe: ttl.copy(block, pipe).wait())  # noqa: B023
-                    net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())  # noqa: B023
+                    net.if_src(lambda pipe: ttl.copy(block, pipe).wait())
+                    net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
             with out_cb.wait() as block:
                 ttl.copy(block, out[y, x]).wait()
 
@@ -226,11 +225,11 @@ def scatter(cores: int) -> Program:
                     with mine.reserve() as block:
                         ttl.copy(a[0, number + 1], block).wait()
                     with mine.wait() as block:
-                        pipe.if_src(lambda pipe: ttl.copy(block, pipe).wait())  # noqa: B023
+                        pipe.if_src(lambda pipe: ttl.copy(block, pipe).wait())
             else:
                 with block_cb.reserve() as block:
                     for pipe in pipes:
-                        pipe.if_dst(lambda pipe: ttl.copy(pipe, block).wait())  # noqa: B023
+                        pipe.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
 
         @ttl.datamovement()
         def write() -> None:
@@ -264,13 +263,13 @@ def all_to_all(cores: int) -> Program:
                 with mine.reserve() as block:
                     ttl.copy(a[x, (x + number + 1) % cores], block).wait()
                 with mine.wait() as block:
-                    net.if_src(lambda pipe: ttl.copy(block, pipe).wait())  # noqa: B023
+                    net.if_src(lambda pipe: ttl.copy(block, pipe).wait())
 
         @ttl.datamovement()
         def receive() -> None:
             for number, net in enumerate(nets):
                 with theirs.reserve() as block:
-                    net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())  # noqa: B023
+                    net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
                 with theirs.wait() as block:
                     ttl.copy(block, out[x, (x + cores - number - 1) % cores]).wait()
 
