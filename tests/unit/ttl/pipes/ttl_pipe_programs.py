@@ -79,15 +79,10 @@ def turning_summa(cores: int) -> Program:
         a_cb = ttl.make_circular_buffer_like(a, shape=(1, 1))
         b_cb = ttl.make_circular_buffer_like(b, shape=(1, 1))
         out_cb = ttl.make_circular_buffer_like(out, shape=(1, 1))
-        ends = [((0, k), (k + 1, cores)) for k in range(cores)]
-        rows = [
-            ttl.PipeNet([ttl.Pipe(src=(k, y), dst=(slice(*part), y)) for y in range(cores) for part in ends[k] if part[0] < part[1]])
-            for k in range(cores)
-        ]  # fmt: skip
-        columns = [
-            ttl.PipeNet([ttl.Pipe(src=(x, k), dst=(x, slice(*part))) for x in range(cores) for part in ends[k] if part[0] < part[1]])
-            for k in range(cores)
-        ]  # fmt: skip
+        sides = [[slice(*part) for part in ((0, k), (k + 1, cores)) if part[0] < part[1]] for k in range(cores)]
+        every = range(cores)
+        rows = [ttl.PipeNet([ttl.Pipe(src=(k, y), dst=(to, y)) for y in every for to in sides[k]]) for k in every]
+        columns = [ttl.PipeNet([ttl.Pipe(src=(x, k), dst=(x, to)) for x in every for to in sides[k]]) for k in every]
         x, y = ttl.core(dims=2)
 
         @ttl.datamovement()
@@ -278,8 +273,8 @@ def all_to_all(cores: int) -> Program:
     return Program(kernel, [a], blocks.reshape(a.shape))
 
 
-def tree(cores: int) -> Program:
-    """A sum over a square by a gather along rows, then along the first column; the sum goes back in a multicast."""
+def tree(cores: int) -> Program:  # noqa: C901 (it is a kernel)
+    """A sum over a square, gathered along rows and then along the first column; multicasts send it back."""
 
     @ttl.kernel(grid=(cores, cores))
     def kernel(a: Any, out: Any) -> None:
