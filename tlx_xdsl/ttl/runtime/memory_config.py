@@ -1,4 +1,4 @@
-"""Where tensors lie, with the names of `ttnn`: `MemoryConfig`, `ShardSpec`, and arrays that have one.
+"""Memory configurations with the names of `ttnn`: `MemoryConfig`, `ShardSpec`, and arrays that have one.
 
 ```python
 memory = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec((32, 64)))
@@ -29,7 +29,7 @@ class BufferType(Enum):
 
 
 class TensorMemoryLayout(Enum):
-    """How a tensor is divided: into pages that are dealt out, or into shards of rows, of columns, or of both."""
+    """Division of a tensor: into pages that are dealt out, or into shards of rows, of columns, or of both."""
 
     INTERLEAVED = 0
     HEIGHT_SHARDED = 2
@@ -72,7 +72,7 @@ def placed(array: Array, memory: MemoryConfig, layout: str = "TILE") -> PlacedAr
 
 
 def place_of(name: str, tensor: Any) -> tuple[Layout, str]:
-    """Where a tensor of `ttnn`, or a placed array, lies: its layout, and `DRAM` or `L1`.
+    """Return where a tensor of `ttnn`, or a placed array, lies: its layout, and `DRAM` or `L1`.
 
     Raises InputError for shards that are not of tiles, or not what their strategy says.
     """
