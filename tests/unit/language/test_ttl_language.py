@@ -88,6 +88,9 @@ def test_parts_of_the_language(name: str, value: Any) -> None:
     assert inspect.getdoc(value)
     # The two decorators are no calls.
     assert name in LOWERINGS or name in ("ttl.compute", "ttl.datamovement")
+    if name == "ttl.grid_size":
+        # On the host, it is that of the last kernel.
+        return
     required = [each for each in inspect.signature(value).parameters.values() if each.default is each.empty]
     with pytest.raises(RuntimeError, match=r"only inside a kernel that @ttl.kernel compiles"):
         value(*[None] * len(required))

@@ -12,7 +12,7 @@ from tlx_xdsl.timing.findings import WORTH_A_WORD
 
 from ..launch_line.clocked import configuration_of, hertz_of
 from ..launch_line.request import read
-from .run_timeline import summary
+from ..timelines import summary
 
 
 def explain(args: argparse.Namespace) -> None:

@@ -135,6 +135,8 @@ def conflicts(
     About `enumerated` iterations are enumerated. Loops with the same variable are common: they must be the same, and
     the outermost ones of both.
     """
+    if _are_apart(source, sink):
+        return Conflicts(frozenset(), True)
     common = 0
     for one, other in zip(source.loops, sink.loops, strict=False):
         if one.variable != other.variable:
@@ -147,6 +149,16 @@ def conflicts(
     if enumerated and (exact := _enumerate(source, sink, parameters, common, enumerated)) is not None:
         return Conflicts(exact, True)
     return Conflicts(bounds, False)
+
+
+def _are_apart(source: Access, sink: Access) -> bool:
+    """Return whether boxes at places that are numbers do not overlap: most of the pairs of a long kernel."""
+    for (first, extent), (other, other_extent) in zip(source.box, sink.box, strict=True):
+        if first is None or other is None or first.factors or other.factors:
+            continue
+        if not -extent < first.constant - other.constant < other_extent:
+            return True
+    return False
 
 
 def _sign(interval: Interval) -> int:

@@ -54,3 +54,12 @@ def sub_block(shape: Sequence[int], tiles: int, *, equal: bool = False) -> tuple
         if prod(each.high for each in way) <= tiles and not (equal and any(each.low_count for each in way))
     )
     return min(fitting, key=lambda way: (prod(each.number for each in way), *(-each.high for each in reversed(way))))
+
+
+def in_order(pieces: Sequence[Pieces]) -> bool:
+    """Return whether loops over sub-blocks, a nest for each size of them, go through the tiles row by row."""
+    cut = [number for number, each in enumerate(pieces) if each.number > 1]
+    if not cut:
+        return True
+    *outer, last = pieces[: cut[-1] + 1]
+    return all(each.high == 1 for each in outer) and (len(last.spans) == 1 or all(each.number == 1 for each in outer))

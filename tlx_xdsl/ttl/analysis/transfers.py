@@ -11,7 +11,7 @@ synchronise with others by the order of its transfers. Conditions are ignored: a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
@@ -289,11 +289,37 @@ def dependences(copies: list[CopyOp], parameters: list[Loop]) -> list[Dependence
     for memory, users in touched.items():
         if not any(access.is_write for *_, access in users):
             continue
-        for one, other in (*((each, each) for each in users), *combinations(users, 2)):
+        for one, other in (*((each, each) for each in users), *_meeting(users)):
             dependence = _dependence(memory, one, other, parameters)
             if dependence is not None:
                 found.append(dependence)
     return found
+
+
+_User = tuple[CopyOp, int, Access]
+
+
+def _meeting(users: list[_User]) -> Iterable[tuple[_User, _User]]:
+    """The pairs of users in order that may meet: those that overlap along a dimension with numbers, where there is one.
+
+    A long kernel has many transfers, of which few touch the same place.
+    """
+    boxes = [access.box for *_, access in users]
+    if len({(indices, len(access.box)) for _, indices, access in users}) > 1:
+        return combinations(users, 2)
+    for places in zip(*boxes, strict=True):
+        spans = [(first.constant, first.constant + extent) for first, extent in places if first and not first.factors]
+        if len(spans) == len(users):
+            break
+    else:
+        return combinations(users, 2)
+    found: list[tuple[int, int]] = []
+    open_: list[int] = []
+    for number in sorted(range(len(users)), key=lambda each: spans[each]):
+        open_ = [each for each in open_ if spans[each][1] > spans[number][0]]
+        found += [(min(each, number), max(each, number)) for each in open_]
+        open_.append(number)
+    return ((users[one], users[other]) for one, other in sorted(found))
 
 
 def _dependence(

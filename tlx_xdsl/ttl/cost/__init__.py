@@ -1,4 +1,4 @@
-"""What a run moves and computes, counted on the checking machine, in cycles where the vendor has published them."""
+"""Bytes and tiles of a run, counted on the checking machine, and cycles where the vendor has published them."""
 
 from __future__ import annotations
 

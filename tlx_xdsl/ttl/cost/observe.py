@@ -1,8 +1,8 @@
 """Observing a run of the checking machine: what its functions move and compute, and the time of each thread.
 
 A thread has a time of its own, which grows by what it computes and by what its transfers take. Where it waits for
-another thread it takes over the time of what it waits for: times go the way of `ttkernel.races`. A transfer begins when
-its network has done with the one before, and the barrier waits for its end. What has no published number takes no
+another thread it takes over the time of what it waits for: times go the way of `ttkernel.clocks`. A transfer begins
+when its network has done with the one before, and the barrier waits for its end. What has no published number takes no
 time, so that an estimate is a lower bound, and transfers of different cores do not slow each other down.
 """
 
@@ -42,7 +42,7 @@ class Interval:
 
 @dataclass
 class Observer:
-    """What a run has done so far."""
+    """Counts and intervals of a run."""
 
     chip: ChipRates
     fidelity: str
@@ -180,5 +180,5 @@ def _same(one: Operation, other: Operation) -> bool:
 
 
 def per_core(found: Mapping[tuple[int, int], Counter[str]], way: str) -> list[int]:
-    """How much of something each core has, in the order of their numbers."""
+    """The amounts of something that each core has, in the order of their numbers."""
     return [counts[way] for _, counts in sorted(found.items(), key=lambda each: each[0][::-1])]

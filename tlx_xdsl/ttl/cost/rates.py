@@ -1,6 +1,6 @@
 """Cycles of engines and networks as the vendor has published them; what it has not has none here.
 
-No number is ours, and nobody has compared an estimate that is made of them with a card.
+No number is ours, and no estimate that is made of them was compared with a card.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ..interpreter.ttkernel.plan import DIALECTS, Report, make_plan, run
 from .observe import Observer, per_core
 from .rates import CHIPS, SOURCES
 
-UNCHECKED = "Counted on the checking machine and estimated from published rates. Nobody has compared it with a card."
+UNCHECKED = "Counted on the checking machine and estimated from published rates. It was never compared with a card."
 _WAYS = ("read", "written", "to cores")
 _ENGINES = ("matrix", "vector", "unpack", "pack")
 _MOST_CORES = 16
@@ -25,7 +25,7 @@ _MOST_CORES = 16
 
 @dataclass(frozen=True)
 class Profile:
-    """What a run has moved and computed."""
+    """Counts and times of a run."""
 
     kernel: str
     chip: str

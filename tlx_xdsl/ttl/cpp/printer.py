@@ -184,7 +184,9 @@ def _call(op: EmitC_CallOpaqueOp, operands: Operands) -> Expression:
         arguments = [_argument(value, operands) for value in op.call_args]
     else:
         arguments = [_argument_text(each, op, operands) for each in op.args]
-    return Expression(f"{op.callee.data}{template}({', '.join(arguments)})", ATOM)
+    # A method of the first operand.
+    on = arguments.pop(0) if op.callee.data.startswith(".") else ""
+    return Expression(f"{on}{op.callee.data}{template}({', '.join(arguments)})", ATOM)
 
 
 def _argument_text(argument: Attribute, op: EmitC_CallOpaqueOp, operands: Operands) -> str:
@@ -305,6 +307,12 @@ class _Printer:
 
     @statement.register
     def _verbatim(self, op: structure.VerbatimOp) -> None:
+        if op.fmt_args:
+            given = iter(op.fmt_args)
+            parts = re.split(r"(\{\{|\{\})", op.value.data)
+            text = {"{{": lambda: "{", "{}": lambda: _argument(next(given), self)}
+            self._located(op, "".join(text[part]() if part in text else part for part in parts))
+            return
         for line in op.value.data.split("\n"):
             self._line(line)
 

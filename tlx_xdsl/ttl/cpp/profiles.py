@@ -1,14 +1,15 @@
 """Spelling of the kernel API in two versions of TT-Metalium: names, headers that declare them, the kernel's function.
 
-`0.81` is that of ttnn 0.81; its headers come with the wheel, and a test compares. `2025-12` is that of the TTL design
-document's time: compute headers below `compute_kernel_api/`, kernels of compute threads as `MAIN` in a namespace, and
-inits of operations that configure the hardware, too, where 0.81 has one startup.
+`0.81` is that of ttnn 0.81; its headers come with the wheel, and a test compiles against them. `0.81-objects` has the
+same functions of compute threads, and circular buffers, semaphores and transfers as objects ("Device 2.0"). `2025-12`
+is that of the TTL design document's time: compute headers below `compute_kernel_api/`, kernels of compute threads as
+`MAIN` in a namespace, and inits of operations that configure the hardware, too, where 0.81 has one startup.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tlx_xdsl.errors import InputError
 
@@ -16,6 +17,11 @@ from ..elementwise import FUNCTIONS
 
 DATAFLOW = "api/dataflow/dataflow_api.h"
 """The header of data movement threads."""
+BUFFER_OBJECTS = "api/dataflow/circular_buffer.h"
+"""The header of circular buffers as objects, in any thread."""
+OBJECTS = ("api/core_local_mem.h", BUFFER_OBJECTS, "api/dataflow/endpoints.h", "api/dataflow/noc.h",
+           "api/dataflow/noc_semaphore.h", "api/tensor/noc_traits.h")  # fmt: skip
+"""The headers of data movement threads with objects, beside the other one."""
 
 _BINARY = ("add_binary", "sub_binary", "mul_binary", "div_binary")
 _MATRIX = ("add", "sub", "mul")
@@ -50,7 +56,7 @@ _HEADERS = {
     "copy_tile": "tile_move_copy.h",
     "copy_dest_values": "copy_dest_values.h",
     "copy_dest_values_init": "copy_dest_values.h",
-    "matmul_tiles": "matmul.h",
+    **{f"matmul_{unit}": "matmul.h" for unit in ("tiles", "block")},
     **{f"unary_bcast{suffix}": "bcast.h" for suffix in ("", "_init", "_uninit")},
     **{f"reduce_{suffix}": "reduce.h" for suffix in ("init", "tile", "uninit")},
 }
@@ -82,6 +88,8 @@ class CppProfile:
     local_memory: str
     """The class whose objects are places in the core's memory."""
     local_memory_header: str
+    has_objects: bool = False
+    """Whether circular buffers, semaphores and the network are objects with methods."""
 
     def callee(self, name: str) -> str:
         """The function of an operation, whose name is given without the dialect."""
@@ -113,6 +121,8 @@ PROFILES = {
             **{f"{name}_init": "eltwise_binary.h" for name in _MATRIX},
             "copy_init": "tile_move_copy.h",
             "matmul_init": "matmul.h",
+            "matmul_block_init": "matmul.h",
+            "pack_block": "pack.h",
             "transpose_init": "transpose.h",
             "transpose_tile": "transpose.h",
         },
@@ -120,6 +130,7 @@ PROFILES = {
             **_VECTOR_NAMES,
             **{f"{name}_tiles_init": f"{name}_init" for name in _MATRIX},
             "copy_tile_init": "copy_init",
+            "pack_tile_block": "pack_block",
             "transpose_wh_tile": "transpose_tile",
             # `noc_async_read_tile` is deprecated.
             "noc_async_read_tile": "noc_async_read_page",
@@ -142,6 +153,8 @@ PROFILES = {
             "init_sfpu": "eltwise_unary/eltwise_unary.h",
             "copy_tile_init": "tile_move_copy.h",
             "mm_init": "matmul.h",
+            "mm_block_init": "matmul.h",
+            "pack_tile_block": "pack.h",
             "transpose_wh_init": "transpose_wh.h",
             "transpose_wh_tile": "transpose_wh.h",
             "reconfig_data_format": "reconfig_data_format.h",
@@ -155,6 +168,7 @@ PROFILES = {
         local_memory_header="experimental/core_local_mem.h",
     ),
 }
+PROFILES["0.81-objects"] = replace(PROFILES["0.81"], name="0.81-objects", has_objects=True)
 """By name."""
 
 MAIN_PROFILE = "0.81"

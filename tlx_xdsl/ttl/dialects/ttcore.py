@@ -49,6 +49,12 @@ class Architecture:
     gap: tuple[int, int] | None = None
     """The first column after a gap in the network's coordinates, and how many of them are between: the DRAM's."""
 
+    orders_signals: bool = True
+    """Whether a signal arrives after the writes to its core that its thread has begun before, without a barrier.
+
+    Both must be of one channel: unicasts, or multicasts. Otherwise they may leave the thread's core in another order.
+    """
+
     def network_columns(self, columns: int) -> tuple[int, ...]:
         """The coordinates on the network of the first columns, less that of the first one."""
         first, width = self.gap or (columns, 0)
@@ -58,7 +64,7 @@ class Architecture:
 ARCHITECTURES = {
     "wormhole": Architecture("wormhole", 8, 8, L1_BYTES),
     # 140 cores in the columns 1 to 7 and 10 to 16 of the network, of which one column is for dispatch.
-    "blackhole": Architecture("blackhole", 13, 10, 1_572_864, gap=(7, 2)),
+    "blackhole": Architecture("blackhole", 13, 10, 1_572_864, gap=(7, 2), orders_signals=False),
 }
 """By their names."""
 

@@ -47,7 +47,7 @@ class Carried:
             self.visitor.builder.insert(ttl.CBPopOp(buffer.ssa))
 
     def after(self) -> None:
-        """Give the names the blocks of the last iteration; the builder is behind the loop."""
+        """Give the names the blocks of the last iteration; the builder is after the loop."""
         for name, block in self.sums.items():
             self.visitor.builder.insert(ttl.CBPushOp(block.buffer.ssa))
             self.visitor.names[name] = _wait(self.visitor, block.buffer)
@@ -113,18 +113,18 @@ def _wait(visitor: Visitor, buffer: Buffer) -> Acquired:
 
 def added(statement: ast.stmt, name: str) -> ast.expr | None:
     """The value that a statement adds to a name: `name += value`, `name = name + value` or `name = value + name`."""
-    value: ast.expr | None = None
+    summand: ast.expr | None = None
     match statement:
-        case ast.AugAssign(target=ast.Name(id=target), op=ast.Add(), value=value) if target == name:
-            pass
+        case ast.AugAssign(target=ast.Name(id=target), op=ast.Add(), value=value):
+            summand = value if target == name else None
         case ast.Assign(targets=[ast.Name(id=target)], value=ast.BinOp(left=left, op=ast.Add(), right=right)):
             if target == name and isinstance(left, ast.Name) and left.id == name:
-                value = right
+                summand = right
             elif target == name and isinstance(right, ast.Name) and right.id == name:
-                value = left
+                summand = left
         case _:
             pass
-    return None if value is None or _loads(value, name) else value
+    return None if summand is None or _loads(summand, name) else summand
 
 
 def _additions(statements: Sequence[ast.stmt], name: str) -> Iterator[ast.stmt]:

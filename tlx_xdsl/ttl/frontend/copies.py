@@ -8,7 +8,7 @@ from ..dialects import ttl
 from ..language import buffers
 from .calls import Call, lowering, method
 from .tiles import check_usable
-from .values import NONE, Acquired, Buffer, Piece, Pipe, Tensor, Transfer, Value, shape_text, unit_of
+from .values import NONE, Acquired, Buffer, Piece, Pipe, Tensor, Transfer, TransferGroup, Value, shape_text, unit_of
 from .visitor import Visitor
 
 
@@ -109,4 +109,33 @@ def _accessor(visitor: Visitor, tensor: Tensor) -> SSAValue:
 def _wait(transfer: Transfer, call: Call) -> Value:
     call.visitor.in_thread(call.node, "waiting for a transfer", "datamovement")
     call.visitor.builder.insert(ttl.WaitOp(transfer.ssa))
+    return NONE
+
+
+@lowering("ttl.GroupTransfer")
+def _group(call: Call) -> Value:
+    call.visitor.in_thread(call.node, "a group of transfers", "datamovement")
+    return TransferGroup()
+
+
+@method(TransferGroup, buffers.GroupTransfer, "add")
+def _add(group: TransferGroup, call: Call) -> Value:
+    transfer = call["xf"]
+    if not isinstance(transfer, Transfer):
+        raise call.error("xf", f"a group is of transfers that were begun, found {transfer.describe()}")
+    if group.is_done:
+        raise call.error(None, "the group was waited for: make another one")
+    assert isinstance(transfer.ssa.type, ttl.TransferHandleType)
+    group.directions[transfer.ssa.type.direction] = None
+    return NONE
+
+
+@method(TransferGroup, buffers.GroupTransfer, "wait_all")
+def _wait_all(group: TransferGroup, call: Call) -> Value:
+    if group.is_done:
+        raise call.error(None, "the group was waited for already")
+    group.is_done = True
+    # The hardware waits for all transfers of a direction.
+    for direction in group.directions:
+        call.visitor.builder.insert(ttl.DMABarrierOp(direction))
     return NONE

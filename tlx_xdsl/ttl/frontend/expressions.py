@@ -107,7 +107,8 @@ def _attributes_of(value: Value) -> dict[str, Value]:
             return {"shape": _numbers(value.shape)}
         case Pipe(src=src, first=first, last=last):
             single = _numbers(first) if first == last else Items([_numbers(first), _numbers(last)])
-            return {"src": _numbers(src), "dst": single}
+            count = (last[0] - first[0] + 1) * (last[1] - first[1] + 1)
+            return {"src": _numbers(src), "dst": single, "destination_count": Static(count)}
         case _:
             return {}
 

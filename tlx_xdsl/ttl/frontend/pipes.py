@@ -10,10 +10,12 @@ from xdsl.ir import Block, Region, SSAValue
 
 from ..dialects import ttl
 from ..language import buffers
+from .affine import Affine
 from .calls import Call, lowering, method
 from .functions import call_inline
 from .grid import static_core, static_range
-from .values import NONE, Items, Pipe, PipeNet, Semaphore, Static, Value
+from .operators import compare
+from .values import NONE, Condition, Index, Items, Pipe, PipeNet, Semaphore, Static, Value
 from .visitor import Function, Visitor
 
 
@@ -62,6 +64,52 @@ def _if_pipe(pipe: Pipe, call: Call) -> Value:
         takes_pipe = bool([*fn.node.args.posonlyargs, *fn.node.args.args])
         call_inline(visitor, call.node, fn, [(call.at("fn"), pipe)] if takes_pipe else [], {})
     return NONE
+
+
+@method(PipeNet, buffers.PipeNet, "is_src", "is_dst", "is_active")
+def _is_in(net: PipeNet, call: Call) -> Value:
+    cores: set[ttl.Place] = set()
+    for pipe in net.pipes:
+        cores |= {pipe.src} if call.name != "is_dst" else set()
+        cores |= {*ttl.rectangle(pipe.first, pipe.last)} if call.name != "is_src" else set()
+    columns, rows = call.visitor.unit.grid
+    if cores.issuperset(ttl.rectangle((0, 0), (columns - 1, rows - 1))):
+        return Static(True)
+    core = [Index(Affine.of(each)) for each in call.visitor.builder.insert(ttl.CoreOp(2)).coordinates]
+    found: Value = Static(False)
+    for first, last in _rectangles(cores):
+        inside: Value = Static(True)
+        for own, low, high, size in zip(core, first, last, (columns, rows), strict=True):
+            # A bound that every core of the grid meets needs no comparison.
+            bounds = [(ast.GtE(), low)] * (low > 0) + [(ast.LtE(), high)] * (high < size - 1)
+            for op, bound in bounds if low < high or size == 1 else [(ast.Eq(), low)]:
+                inside = _both(call, arith.AndIOp, inside, compare(call.visitor, call.node, op, own, Static(bound)))
+        found = _both(call, arith.OrIOp, found, inside)
+    return found
+
+
+def _both(call: Call, op: type[arith.AndIOp | arith.OrIOp], left: Value, right: Value) -> Value:
+    """Two conditions as one; the first one may be known, to be what makes no difference."""
+    if not (isinstance(left, Condition) and isinstance(right, Condition)):
+        return right
+    return Condition(call.visitor.builder.insert(op(left.ssa, right.ssa)).result)
+
+
+def _rectangles(cores: set[ttl.Place]) -> list[tuple[ttl.Place, ttl.Place]]:
+    """Rectangles that cover cores and no others, by their corners."""
+    found: list[tuple[ttl.Place, ttl.Place]] = []
+    left = set(cores)
+    while left:
+        y, x = min((y, x) for x, y in left)
+        end = x
+        while (end + 1, y) in left:
+            end += 1
+        last = y
+        while left.issuperset(ttl.rectangle((x, last + 1), (end, last + 1))):
+            last += 1
+        left -= {*ttl.rectangle((x, y), (end, last))}
+        found.append(((x, y), (end, last)))
+    return found
 
 
 # --- semaphores -----------------------------------------------------------------------------------------------------

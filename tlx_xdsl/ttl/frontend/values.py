@@ -16,7 +16,7 @@ from tlx_xdsl.dialects.base.tensors import attribute_of
 from tlx_xdsl.element_types import BY_MLIR
 
 from ..dialects.ttcore import FORMATS, MemorySpace, MemorySpaceAttr, TileType, format_of
-from ..dialects.ttl.types import CBType, LayoutAttr, LayoutKind, TensorEncodingAttr
+from ..dialects.ttl.types import CBType, Direction, LayoutAttr, LayoutKind, TensorEncodingAttr
 from ..language.tensors import Layout, TensorSpec, dtype
 from .affine import Affine
 
@@ -304,6 +304,20 @@ class Transfer(Value):
     def describe(self) -> str:
         """Say what it is."""
         return "a transfer"
+
+
+@dataclass(eq=False)
+class TransferGroup(Value):
+    """Transfers that are waited for together."""
+
+    directions: dict[Direction, None] = field(default_factory=dict[Direction, None])
+    """Those of the transfers so far."""
+    is_done: bool = False
+    """Whether they were waited for."""
+
+    def describe(self) -> str:
+        """Say what it is."""
+        return "a group of transfers"
 
 
 @dataclass(frozen=True)

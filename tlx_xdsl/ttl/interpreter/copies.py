@@ -23,8 +23,9 @@ from ..tiles import TILE, cut, matrix_of, to_pages
 from .blocks import View
 from .pipes import PipeTransfer, receive, send
 from .ttkernel.circular_buffers import pending
+from .ttkernel.clocks import Moment
 from .ttkernel.machine import CoreThread, Tensor, Transfer, wrong
-from .ttkernel.races import Moment, note_read, note_write
+from .ttkernel.races import note_read, note_write
 from .ttkernel.translate import Builder, Local, Step, Touch, attribute
 
 

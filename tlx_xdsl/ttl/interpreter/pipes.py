@@ -18,8 +18,8 @@ from tlx_xdsl.numerics.arrays import Array
 from ..dialects.ttl.buffers import CopyOp
 from ..dialects.ttl.pipes import CreatePipeOp, Place, Way
 from .blocks import View
+from .ttkernel.clocks import Moment
 from .ttkernel.machine import CoreThread, Transfer, wrong
-from .ttkernel.races import Moment
 from .ttkernel.translate import Local
 
 

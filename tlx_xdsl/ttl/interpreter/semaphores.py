@@ -78,7 +78,7 @@ def _wait_published(op: Operation) -> Step:
         told = thread.core.semaphores[index].value - count * PUBLISHED
         if told % count:
             raise wrong(op, thread, f"is told different addresses by {count} cores")
-        semaphores.assign(op, thread, thread.core, index, 0)
+        semaphores.assign(op, thread, thread.core, index, 0, thread.clock.release())
         return told // count * ADDRESS_UNIT
 
     def waits_for(thread: CoreThread, index: int, count: int) -> str:

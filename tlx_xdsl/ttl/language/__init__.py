@@ -32,7 +32,7 @@ ABSENT = {
     "DeviceRef": _DEVICES,
     "TransferGraph": _DEVICES,
     "make_tensor_backed_dfb": "copy the tensor into a buffer of ttl.make_dataflow_buffer_like",
-    "make_dfb_allocation_group": "buffers that are never alive together share memory without being told",
+    "make_dfb_allocation_group": "buffers that are never alive together share memory anyway",
     "call_extern_func": "there are no functions in C++",
     "atom": "write the threads as functions of an operation",
 }

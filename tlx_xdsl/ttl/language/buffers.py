@@ -12,6 +12,7 @@ from .kernel import builtin, kernel_object
 __all__ = [
     "Block",
     "CircularBuffer",
+    "GroupTransfer",
     "Pipe",
     "PipeNet",
     "RemoteSemaphore",
@@ -128,6 +129,20 @@ def copy(src: Any, dst: Any) -> Any:
     """
 
 
+@kernel_object
+class GroupTransfer:
+    """Transfers that are waited for together: `group.add(ttl.copy(...))` for each, then `group.wait_all()`."""
+
+    def __init__(self) -> None:
+        """Begin with no transfer."""
+
+    def add(self, xf: Any) -> None:
+        """Add a transfer that was begun, before `wait_all`."""
+
+    def wait_all(self) -> None:
+        """Wait until all of them are done, once."""
+
+
 # Communication between cores: pipes carry blocks, semaphores count. Coordinates of cores are (x, y). A range has a
 # slice for each coordinate that varies: `(slice(1, 4), 0)` are the cores 1 to 3 of row 0; a slice without bounds is the
 # whole grid in that direction.
@@ -143,6 +158,9 @@ class Pipe:
 
     src: tuple[int, int]
     dst: Any
+    """The receiver, or the first and the last one."""
+    destination_count: int
+    """The number of receivers."""
 
     def __init__(self, src: Any, dst: Any = None, *, dst_range: Any = None) -> None:
         """Say where the pipe begins and ends.
@@ -169,6 +187,15 @@ class PipeNet:
 
     def if_dst(self, fn: Any) -> None:
         """Run `fn(pipe)` for each pipe that ends on the core."""
+
+    def is_src(self) -> Any:
+        """Return whether a pipe begins on the core."""
+
+    def is_dst(self) -> Any:
+        """Return whether a pipe ends on the core."""
+
+    def is_active(self) -> Any:
+        """Return whether a pipe begins or ends on the core."""
 
 
 @kernel_object

@@ -27,6 +27,7 @@ _ERROR = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?erro
 
 _PROLOGUE = """#include <cstdint>
 #include "metalium.h"
+#include "metalium_objects.h"
 #define NAMESPACE kernel
 #define MAIN run_main()
 """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -44,6 +46,8 @@ class Options:
     """When the matrix unit does element-wise operations: `auto`, `always` or `never`."""
     lines: bool = True
     """Whether the C++ has `#line` directives that name the lines of the Python source."""
+    block_calls: bool = True
+    """Whether calls for several tiles, such as `matmul_block`, are used where they do the same."""
     strict: bool = False
     """Whether it is an error what the compiler repairs otherwise, and says in a remark."""
     arch: str = "wormhole"
@@ -73,7 +77,7 @@ class Options:
     @property
     def passes(self) -> Mapping[str, Any]:
         """The options of the pipeline."""
-        names = ("schedule", "capacity", "fpu", "profile", "strict")
+        names = ("schedule", "capacity", "fpu", "profile", "block_calls", "strict")
         return {**{name: getattr(self, name) for name in names}, "budget": self.chip.l1_bytes}
 
 
@@ -129,7 +133,20 @@ def compile_kernel(
 
     Raises CompilationError, at the user's line, for what is wrong in the kernel or does not fit the hardware.
     """
-    return compile_module(frontend_module(kernel, specs, options), options, on_stage=on_stage)
+    with _no_collections():
+        return compile_module(frontend_module(kernel, specs, options), options, on_stage=on_stage)
+
+
+@contextmanager
+def _no_collections() -> Generator[None]:
+    """Let Python not look for garbage: nearly all of a module is in use, and looking takes a fifth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def compile_module(

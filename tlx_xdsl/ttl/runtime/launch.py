@@ -19,7 +19,7 @@ from tlx_xdsl.errors import InputError
 
 from ..dialects.ttcore import ARCHITECTURES
 from ..language.kernel import Kernel
-from ..language.tensors import TensorSpec
+from ..language.tensors import TILE, TensorSpec
 from .compilation import CompiledKernel, Options, compile_kernel
 from .specs import Spec, parameters, specs_of
 
@@ -63,16 +63,13 @@ def launch_ttnn(kernel: Kernel, *arguments: Any, options: Options | None = None)
 def launch_arrays(kernel: Kernel, arguments: Sequence[Any], options: Options | None = None, *, device: int = 0) -> None:
     """Run a kernel on the card with this number on copies of arrays of numpy, which it reads and writes in place.
 
-    Raises InputError for a tensor with shards, whose program makes it, and as `launch_ttnn` does.
+    Raises InputError as `to_device` and `launch_ttnn` do.
     """
     ttnn = _ttnn()
     specs = specs_of(kernel, arguments)
     opened = ttnn.open_device(device_id=device)
     try:
-        given = [
-            spec if array is spec else _on_device(ttnn, opened, name, array, spec)
-            for name, array, spec in zip(parameters(kernel), arguments, specs, strict=True)
-        ]
+        given = [to_device(opened, *each) for each in zip(parameters(kernel), arguments, specs, strict=True)]
         launch_ttnn(kernel, *given, options=options)
         for array, tensor in zip(arguments, given, strict=True):
             if tensor is not array:
@@ -81,14 +78,32 @@ def launch_arrays(kernel: Kernel, arguments: Sequence[Any], options: Options | N
         ttnn.close_device(opened)
 
 
-def _on_device(ttnn: Any, device: Any, name: str, array: Any, spec: Spec) -> Any:
-    assert isinstance(spec, TensorSpec), "an array has the spec of a tensor"
-    if spec.layout.kind == "sharded":
-        raise InputError(f"'{name}' has shards: make the tensor with ttnn, and launch the kernel by launch_ttnn")
-    layout = ttnn.TILE_LAYOUT if spec.layout.kind == "tiled" else ttnn.ROW_MAJOR_LAYOUT
-    memory = ttnn.DRAM_MEMORY_CONFIG if spec.memory_space == "DRAM" else ttnn.L1_MEMORY_CONFIG
+def to_device(device: Any, name: str, array: Any, spec: Spec) -> Any:
+    """A tensor of `ttnn` on a device with what an array holds, where its spec says; a number stays one.
+
+    Raises InputError for elements that `ttnn` has no type for.
+    """
+    ttnn = _ttnn()
+    if not isinstance(spec, TensorSpec):
+        return array
+    layout = ttnn.ROW_MAJOR_LAYOUT if spec.layout.kind == "interleaved" else ttnn.TILE_LAYOUT
     plain = array if array.dtype.kind in "iu" else array.astype(np.float32)
-    return ttnn.Tensor(plain, _dtype(ttnn, name, spec.dtype.data_format), device, layout, memory)
+    return ttnn.Tensor(plain, _dtype(ttnn, name, spec.dtype.data_format), device, layout, _memory(ttnn, device, spec))
+
+
+def _memory(ttnn: Any, device: Any, spec: TensorSpec) -> Any:
+    grid, tiles = spec.layout.grid, spec.layout.tiles_per_shard
+    in_dram = spec.memory_space == "DRAM"
+    if grid is None or tiles is None:
+        return ttnn.DRAM_MEMORY_CONFIG if in_dram else ttnn.L1_MEMORY_CONFIG
+    banks = device.dram_grid_size() if in_dram else ttnn.CoreCoord(grid[1], grid[0])
+    shards = ttnn.NdShardSpec([size * TILE for size in tiles], _cores(ttnn, banks.x, banks.y))
+    return ttnn.MemoryConfig(ttnn.BufferType.DRAM if in_dram else ttnn.BufferType.L1, shards)
+
+
+def _cores(ttnn: Any, columns: int, rows: int) -> Any:
+    corners = ttnn.CoreCoord(0, 0), ttnn.CoreCoord(columns - 1, rows - 1)
+    return ttnn.CoreRangeSet([ttnn.CoreRange(*corners)])
 
 
 def _ttnn() -> Any:
@@ -133,9 +148,7 @@ def for_device(device: Any, options: Options | None = None) -> Options:
 def program_descriptor(compiled: CompiledKernel, tensors: Sequence[Any]) -> Any:
     """The `ttnn.ProgramDescriptor` of a kernel for tensors on a device, in the kernel's order."""
     ttnn, manifest = _ttnn(), compiled.manifest
-    columns, rows = manifest["grid"]
-    corners = ttnn.CoreCoord(0, 0), ttnn.CoreCoord(columns - 1, rows - 1)
-    cores = ttnn.CoreRangeSet([ttnn.CoreRange(*corners)])
+    cores = _cores(ttnn, *manifest["grid"])
     return ttnn.ProgramDescriptor(
         kernels=[_kernel(ttnn, compiled, thread, tensors, cores) for thread in manifest["threads"]],
         semaphores=[

@@ -81,10 +81,13 @@ def place_of(name: str, tensor: Any) -> tuple[Layout, str]:
     is_tiled, strategy = "TILE" in str(tensor.layout), str(memory.memory_layout)
     if "INTERLEAVED" in strategy:
         return tiled if is_tiled else interleaved, space
-    if not is_tiled or memory.shard_spec is None:
+    if not is_tiled:
         raise InputError(f"'{name}' has shards that are not of tiles: expected a sharded tensor with ttnn.TILE_LAYOUT")
     *others, rows, columns = (int(size) for size in tensor.shape)
-    shard = [int(size) for size in memory.shard_spec.shape]
+    shape = memory.nd_shard_spec.shard_shape if memory.shard_spec is None else memory.shard_spec.shape
+    shard = [int(size) for size in shape]
+    if len(shard) != 2:
+        raise InputError(f"'{name}' has shards of {len(shard)} dimensions: expected two, rows and columns")
     if any(size % TILE for size in shard):
         raise InputError(f"'{name}' has shards of {shard[0]}x{shard[1]} elements: expected multiples of {TILE}")
     shard = [size // TILE for size in shard]

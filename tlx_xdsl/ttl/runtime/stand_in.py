@@ -19,7 +19,7 @@ from .. import language as ttl
 
 
 class Nothing:
-    """What stands for a value of a module that is not there."""
+    """Value of a module that is not there."""
 
     def __init__(self, name: str) -> None:
         self._name = name

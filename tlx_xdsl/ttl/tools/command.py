@@ -42,11 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of random numbers and of the schedule (0)")
     parser.add_argument(
         "--profile", default="0.81", nargs="?", const="", metavar="RELEASE",
-        help="TT-Metalium release: 0.81 (the default) or 2025-12; alone, of a run: print bytes, tiles and cycles",
+        help="TT-Metalium: 0.81 (the default), 0.81-objects or 2025-12; alone, of a run: print bytes, tiles and cycles",
     )  # fmt: skip
     parser.add_argument("--arch", default="wormhole", help="chip: wormhole (the default, 8x8) or blackhole (13x10)")
     parser.add_argument("--grid", metavar="COLUMNSxROWS", help="cores that the device has (those of the chip)")
     parser.add_argument("--l1", type=int, metavar="BYTES", help="memory of a core for circular buffers (the chip's)")
+    parser.add_argument("--no-block-calls", action="store_true", help="call the functions of single tiles only")
     parser.add_argument("--no-schedule", action="store_true", help="leave transfers in the order of the source")
     parser.add_argument("--strict", action="store_true", help="refuse what the compiler would repair with a remark")
     parser.add_argument("--capacity", type=int, metavar="TILES", help="destination registers (those of the hardware)")

@@ -26,6 +26,7 @@ from tlx_xdsl.tools.launch_line.launches import Hint, argument_value
 from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
 from tlx_xdsl.tools.output import say, write_file
+from tlx_xdsl.tools.timelines import TEXT, form_of, write_timelines
 
 from ..cost import Profile
 from ..cpp import MAIN_PROFILE
@@ -106,6 +107,7 @@ def _options(args: argparse.Namespace) -> Options:
         args.capacity,
         args.fpu,
         not args.no_lines,
+        block_calls=not args.no_block_calls,
         strict=args.strict,
         arch=args.arch,
         grid=None if args.grid is None else _grid(args.grid),
@@ -156,13 +158,14 @@ def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]
 
 
 def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    if args.timeline is not None:
+        form_of(args.timeline)
     values = list(arguments.values())
     prepared = Prepared(kernel, values, args.machine, _options(args))
-
     timed: list[Profile] = []
 
     def run() -> tuple[str, str]:
-        if _is_timed(args):
+        if args.profile == COUNTS or args.timeline is not None:
             timed.append(prepared.profile(values, schedule=args.schedule, seed=args.seed))
             report = timed[0].report
         else:
@@ -221,14 +224,9 @@ def _outcome(
         check_array(name, arrays[name], wanted, args.tolerance)
 
 
-def _is_timed(args: argparse.Namespace) -> bool:
-    return args.profile == COUNTS or args.timeline is not None
-
-
 def _show(args: argparse.Namespace, timed: Profile) -> None:
     """Print or write what `--profile` and `--timeline` ask for."""
     from tlx_xdsl.timing.show.text import to_text
-    from tlx_xdsl.tools.commands.run_timeline import TEXT, form_of, write_timelines
 
     if args.profile == COUNTS:
         print(timed.text())

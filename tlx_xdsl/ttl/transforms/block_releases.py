@@ -183,8 +183,9 @@ def _check_uses(acquire: AcquireOp, releases: list[Operation], uses: list[Operat
     last = releases[-1]
     if given_back < acquire.num_blocks or not isinstance(last, ReleaseOp):
         return
+    before = {*_between(acquire, last), last}
     for op in uses:
-        if _comes_before(last, op):
+        if op not in before:
             verb = "pushed" if acquire.PRODUCES else "popped"
             raise error_at(
                 op,

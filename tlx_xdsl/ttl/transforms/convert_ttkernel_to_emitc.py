@@ -25,8 +25,8 @@ emitc.file "writer.cpp" {
   }
 }
 ```
-The option `profile` is `0.81` or `2025-12` (`ttl/cpp/profiles.py`). The driver stays: the host's manifest is read off
-it.
+The option `profile` is `0.81`, `0.81-objects` or `2025-12` (`ttl/cpp/profiles.py`). The driver stays: the host's
+manifest is read off it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,21 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
-from ..cpp.profiles import DATAFLOW, MAIN_PROFILE, PRINTING, CppProfile, cpp_profile
+from ..cpp.profiles import (
+    BUFFER_OBJECTS,
+    DATAFLOW,
+    MAIN_PROFILE,
+    OBJECTS,
+    PRINTING,
+    CppProfile,
+    cpp_profile,
+)
 from ..dialects import ttkernel
 from ..dialects.emitc.structure import FileOp, FuncOp, IncludeOp, ReturnOp, VerbatimOp
 from ..dialects.ttkernel.base import THREAD
 from ..dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
 from .cpp.conversion import Conversion
+from .cpp.objects import emit_network
 from .cpp.startup import emit_startup
 from .cpp.statements import convert, convert_block
 
@@ -73,8 +82,9 @@ class ConvertTTKernelToEmitCPass(Pass):
 
 def _driver_of(module: ModuleOp, function: func.FuncOp) -> KernelDriverOp | None:
     name = function.sym_name.data
-    for driver in ops_of(module, KernelDriverOp):
-        if any(launch.callee.root_reference.data == name for launch in ops_of(driver, LaunchThreadOp)):
+    for driver in module.ops:
+        launches = ops_of(driver, LaunchThreadOp) if isinstance(driver, KernelDriverOp) else []
+        if isinstance(driver, KernelDriverOp) and any(each.callee.root_reference.data == name for each in launches):
             return driver
     return None
 
@@ -91,6 +101,9 @@ def _file(function: func.FuncOp, driver: KernelDriverOp | None, profile: CppProf
         convert(op, to)
     if to.is_compute:
         emit_startup(to)
+    elif profile.has_objects:
+        to.at(function)
+        emit_network(to)
     convert_block(function.body.block, to)
     to.at(function)
     to.emit(ReturnOp())
@@ -125,17 +138,19 @@ def _comments(to: Conversion) -> Iterator[Operation]:
 def _includes(to: Conversion) -> Iterator[Operation]:
     yield IncludeOp("cstdint", standard=True)
     if not to.is_compute:
-        yield IncludeOp(DATAFLOW)
-        for header in sorted({PRINTING[each] for each in to.callees if each in PRINTING}):
-            yield IncludeOp(header)
+        headers = {DATAFLOW, *(OBJECTS if to.profile.has_objects else ())}
+        headers |= {PRINTING[each] for each in to.callees if each in PRINTING}
         if f"*{to.profile.local_memory}" in to.callees:
-            yield IncludeOp(to.profile.local_memory_header)
+            headers.add(to.profile.local_memory_header)
+        for header in sorted(headers):
+            yield IncludeOp(header)
         return
     if "reduce_init" in to.callees and not to.profile.has_startup:
         # The header's defaults are these macros; the calls say themselves what they reduce.
         yield VerbatimOp("#define REDUCE_OP PoolType::SUM")
         yield VerbatimOp("#define REDUCE_DIM ReduceDim::REDUCE_ROW")
-    for header in sorted({to.profile.compute_header(callee) for callee in to.callees}):
+    headers = {to.profile.compute_header(callee) for callee in to.callees if not callee.startswith(".")}
+    for header in sorted(headers | ({BUFFER_OBJECTS} if to.objects else set())):
         yield IncludeOp(header)
 
 

@@ -34,7 +34,9 @@ def virtual_of(
         return emit.i32(emit.add(offsets[axis], emit.sub(logical[axis], less[axis]), i32))
 
     if has_gap(thread):
-        return emit.result(VirtualXOp(operands=[emit.i32(logical[0])], result_types=[i32])), place(1)
+        # Of the own column, `own` says where it is on the first of several ways.
+        x = logical[0] if own is None else emit.add(thread.logical(user)[0], emit.sub(logical[0], own[0]), i32)
+        return emit.result(VirtualXOp(operands=[emit.i32(x)], result_types=[i32])), place(1)
     return place(0), place(1)
 
 

@@ -57,6 +57,8 @@ class LowerComputePass(Pass):
 
     to: Literal["linalg", "tiled", "ttkernel"] = "ttkernel"
     """The form to stop at."""
+    block_calls: bool = True
+    """Whether calls for several tiles (`matmul_block`, `pack_tile_block`) are used where they do the same."""
 
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place.
@@ -73,6 +75,6 @@ class LowerComputePass(Pass):
             return
         for thread in thread_functions(op):
             for generic in filter(is_of_tiles, ops_of(thread.function, linalg.GenericOp)):
-                lower_generic(generic, thread)
+                lower_generic(generic, thread, block_calls=self.block_calls)
         for generic in filter(is_of_tiles, ops_of(op, linalg.GenericOp)):
             raise error_at(generic, "a computation outside of a thread's function: run ttl-expand-threads before")

@@ -80,12 +80,20 @@ def _choose_networks(threads: list[ThreadFunction]) -> None:
 def _receivers(threads: list[ThreadFunction]) -> dict[CreatePipeOp, SSAValue]:
     """The circular buffer, in the driver, in which the blocks of each pipe are received."""
     found: dict[CreatePipeOp, SSAValue] = {}
+    # Receivers that tell where their blocks are may have them in several.
+    told = {
+        pipe_of(thread, op.far, op)
+        for thread in threads
+        for op in ops_of(thread.function, CopyOp)
+        if op.direction is Direction.WRITE and isinstance(op.far.type, PipeType) and op.indices
+    }
     for thread in threads:
         views = Views(thread)
         for op in ops_of(thread.function, CopyOp):
             if op.direction is Direction.READ and isinstance(op.far.type, PipeType):
                 buffer = views.buffer(op.view, op)
-                if found.setdefault(pipe_of(thread, op.far, op), buffer) is not buffer:
+                pipe = pipe_of(thread, op.far, op)
+                if found.setdefault(pipe, buffer) is not buffer and pipe not in told:
                     raise error_at(op, "this pipe's blocks are received into two circular buffers: use a pipe for each")
     return found
 

@@ -54,7 +54,7 @@ from ..dialects.ttl.pipes import SemaphoreOp
 from ..dialects.ttl.printing import PrintOp
 from ..dialects.ttl.types import CBType as TTLCBType, Direction
 from .semaphores import lower_semaphore
-from .thread_function import ThreadFunction, cb_type, common_arguments, integer, thread_functions
+from .thread_function import Emitter, ThreadFunction, cb_type, common_arguments, integer, thread_functions
 from .views import Views
 
 _STEPS = {
@@ -107,16 +107,16 @@ def _lower_step(thread: ThreadFunction, op: CBOp) -> None:
 def _lower_print(thread: ThreadFunction, op: PrintOp) -> None:
     """Replace a text: one for what is before a circular buffer or a block, and one for that."""
     emit = thread.emitter(op)
-    *others, last = [*op.values] or [None]
-    integers, text = ([*op.values], op.format.data) if last is None or _is_integer(last) else (others, "")
-    if last is not None and not text:
-        text = op.format.data.rsplit("{}", 1)[0].rstrip()
+    values = list(op.values)
+    last = values[-1] if values and not _is_integer(values[-1]) else None
+    integers, text = (values, op.format.data) if last is None else (values[:-1], op.format.data.rsplit("{}", 1)[0])
     how = {} if op.thread is None else {"thread": op.thread}
-    if text or not op.values:
-        emit.add_op(printing.DPrintOp(operands=[integers], properties={"format": StringAttr(text), **how}))
+    if text or not values:
+        emit.add_op(printing.DPrintOp(operands=[integers], properties={"format": StringAttr(text.rstrip()), **how}))
     if last is not None and isinstance(last.type, TTLCBType):
-        emit.add_op(printing.DPrintBufferOp(operands=[_compile_time_argument(thread, last, op)], properties=how))
-    elif last is not None and not _is_integer(last):
+        buffer = _compile_time_argument(thread, last, op)
+        emit.add_op(printing.DPrintBufferOp(operands=[buffer], properties=how))
+    elif last is not None:
         acquisition = Views(thread).acquisition(last, op)
         if acquisition.view is not last:
             raise error_at(op, "'print' shows the block of a step that acquires one, found one of several")
@@ -171,9 +171,14 @@ def _compile_time_argument(thread: ThreadFunction, buffer: SSAValue, user: Opera
     bind = thread.origin(buffer).owner
     if not isinstance(bind, BindCBOp):
         raise error_at(user, "expected a circular buffer of the kernel: create it outside of the threads")
-    type_ = cb_type(bind.result.type)
-    get = buffers.GetCompileTimeArgValOp(properties={"index": integer(bind.cb_index.value.data)}, result_types=[type_])
-    return thread.hoisted(("argument", bind), user, lambda emit: emit.result(get))
+
+    def make(emit: Emitter) -> SSAValue:
+        properties = {"index": integer(bind.cb_index.value.data)}
+        return emit.result(
+            buffers.GetCompileTimeArgValOp(properties=properties, result_types=[cb_type(bind.result.type)])
+        )
+
+    return thread.hoisted(("argument", bind), user, make)
 
 
 def _check_lowered(thread: ThreadFunction) -> None:

@@ -63,7 +63,7 @@ def manifest(module: ModuleOp, kernel: str | None = None) -> dict[str, Any]:
     Raises InputError if there is no such kernel, or none whose threads were lowered.
     """
     driver = _driver(module, kernel)
-    functions = {each.sym_name.data: each for each in ops_of(module, FuncOp)}
+    functions = {each.sym_name.data: each for each in module.ops if isinstance(each, FuncOp)}
     launches = ops_of(driver, LaunchThreadOp)
     launched = [functions[launch.callee.root_reference.data] for launch in launches]
     return {

@@ -132,17 +132,10 @@ def _check_buffers(ends: PipeEnds) -> None:
                 f"{send.view.type}",
                 [f"the other one is sent at {place_of(send)}"],
             )
-    first = acquisition_of(ends.receives[0].view)
     for op in ends.receives:
         taken = acquisition_of(op.view)
         type_ = taken.cb.type
         assert isinstance(type_, CBType)
-        if taken.cb is not first.cb:
-            raise error_at(
-                op,
-                f"{name_of_pipe(ends.pipe)} is received in two circular buffers, {name_of(first.cb)} and "
-                f"{name_of(taken.cb)}: use a pipe for each",
-            )
         size = type_.block_pages * type_.page_bytes
         if size % ADDRESS_UNIT and taken.cb is not own.cb:
             raise error_at(
@@ -159,11 +152,13 @@ def _is_in_place(ends: PipeEnds, slots: Slots) -> bool:
     It does where that is its own place, or where the receivers' circular buffer has room for one. Receivers of one
     block have it in one place. What is not known before the kernel runs is accepted.
     """
-    sender, receiver = (acquisition_of(each[0].view) for each in (ends.sends, ends.receives))
-    type_ = receiver.cb.type
-    assert isinstance(type_, CBType)
-    is_known = sender.cb is not receiver.cb and type_.buffer_factor == 1
-    is_same, name = sender.cb is receiver.cb, name_of_pipe(ends.pipe)
+    senders, receivers = ({acquisition_of(op.view).cb for op in each} for each in (ends.sends, ends.receives))
+    is_same, name = len(senders) == 1 and senders == receivers, name_of_pipe(ends.pipe)
+    is_known = False
+    if len(receivers) == 1 and not senders & receivers:
+        type_ = next(iter(receivers)).type
+        assert isinstance(type_, CBType)
+        is_known = type_.buffer_factor == 1
     for way in ends.pipe.ways:
         sent = slots.of(ends.sends, way.src)
         first: list[int] | None = None

@@ -32,6 +32,7 @@ def ttl_pipeline(
     capacity: int | None = None,
     fpu: str = "auto",
     budget: int = L1_BYTES,
+    block_calls: bool = True,
     profile: str | None = None,
     strict: bool = False,
     to: str | None = None,
@@ -40,8 +41,9 @@ def ttl_pipeline(
 
     `schedule` lets transfers be reordered and batched; `capacity` is the number of destination registers where it is
     not the hardware's; `fpu` says when the matrix unit does element-wise arithmetic (`auto`, `always`, `never`);
-    `budget` is the memory of a core for circular buffers, in bytes; `profile` is the TT-Metalium release that the C++
-    is for; `strict` refuses what the compiler would repair. `to` is the name of a stage to stop at (`STAGES`).
+    `budget` is the memory of a core for circular buffers, in bytes; `block_calls` lets calls be for several tiles at
+    once; `profile` is the TT-Metalium release that the C++ is for; `strict` refuses what the compiler would repair.
+    `to` is the name of a stage to stop at (`STAGES`).
     """
     registers = {"fpu": fpu} | ({} if capacity is None else {"capacity": capacity})
     passes = (
@@ -75,11 +77,13 @@ def ttl_pipeline(
         _pass("ttl-assign-dst-registers", **registers),
         # --- calls of TT-Metalium ---
         # Sub-blocks that fit the registers: loops over tiles, and the calls of unpack, math and pack.
-        _pass("ttl-lower-compute"),
+        _pass("ttl-lower-compute", block_calls=block_calls),
         # Copies become transfers of pages; needs the blocks' views, so before the protocol is lowered.
         _pass("ttl-lower-data-movement"),
         # The protocol, barriers and semaphores; functions lose their arguments. Nothing of ttl but the driver is left.
         _pass("ttl-lower-synchronization"),
+        # Loops are whole, and all that prepares the units is there.
+        _pass("ttkernel-hoist-inits"),
         # C++ has loops with bounds, not affine maps: last, for all passes before may make or read them.
         _pass("ttl-lower-affine"),
         # Statements of C++, one for each operation.

@@ -14,12 +14,13 @@ With `strict`, a repair is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
+from xdsl.dialects import affine
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.errors import CompilationError
@@ -27,7 +28,19 @@ from tlx_xdsl.text.diagnostics import Diagnostic, diagnostic_at, error_at, repor
 from tlx_xdsl.transforms.rewriting import ops_of
 
 from ..analysis.protocol import check_protocol, name_of, place_of
-from ..dialects.ttl import AcquireOp, CopyOp, DMABarrierOp, KernelOp, ReleaseOp, SemaphoreOp, ThreadReturnOp
+from ..analysis.transfers import loops_around
+from ..dialects.ttl import (
+    AcquireOp,
+    CBOp,
+    CopyOp,
+    DMABarrierOp,
+    KernelOp,
+    PipeType,
+    ReleaseOp,
+    SemaphoreOp,
+    ThreadReturnOp,
+    WaitOp,
+)
 from .block_releases import complete_releases
 from .infer_pipe_semaphores import InferPipeSemaphoresPass
 from .insert_synchronization import InsertSynchronizationPass
@@ -56,7 +69,7 @@ class ReportRepairsPass(ModulePass):
             for repair in _missing(written):
                 repair.report(strict=self.strict)
             # Without the schedule, what is checked here is checked again when it counts.
-            if self.schedule:
+            if self.schedule and any(map(_can_move_steps, ops_of(written, KernelOp))):
                 InferPipeSemaphoresPass().run(written)
                 for kernel in ops_of(written, KernelOp):
                     check_protocol(kernel)
@@ -104,13 +117,58 @@ def _missing(module: ModuleOp) -> Iterator[_Repair]:
     for kernel in ops_of(module, KernelOp):
         added = complete_releases(kernel)
         yield from (_unreleased(acquire, release) for release, acquire in added.items())
-        # A barrier for another transfer may do for those whose handle nobody uses.
+        # A barrier for another transfer may do for those whose handle has no use.
         threads = [thread for thread in kernel.threads if not ops_of(thread, DMABarrierOp)]
         forgotten = [copy for each in threads for copy in ops_of(each, CopyOp) if not any(copy.results[0].uses)]
-        needed = insert_waits(kernel)
-        for copy in dict.fromkeys((*forgotten, *needed)):
+        # A pipe's own protocol waits for those of a group, one after the other.
+        grouped = {
+            copy
+            for thread in kernel.threads
+            if thread not in threads
+            for copy in ops_of(thread, CopyOp)
+            if isinstance(copy.far.type, PipeType)
+        }
+        needed = {} if all(map(_is_awaited_at_once, ops_of(kernel, CopyOp))) else insert_waits(kernel)
+        for copy in dict.fromkeys((*forgotten, *(each for each in needed if each not in grouped))):
             before = needed.get(copy)
             yield _unawaited(copy, before, is_added=before in added)
+
+
+def _is_awaited_at_once(copy: CopyOp) -> bool:
+    """Return whether a wait for a copy follows before anything that could have to come after the copy.
+
+    So it is in most kernels, and no dependence need be computed.
+    """
+    op = copy.next_op
+    while op is not None and not isinstance(op, ReleaseOp | SemaphoreOp | CopyOp) and not op.regions:
+        if isinstance(op, WaitOp) and op.handle is copy.results[0]:
+            return True
+        op = op.next_op
+    return False
+
+
+def _can_move_steps(kernel: KernelOp) -> bool:
+    """Return whether the schedule can change the order or number of a thread's steps in a way that ends a deadlock.
+
+    It fuses neighbouring loops, and takes a block once that a loop reads again and again. Batches are made only of
+    steps in lockstep, which wait for nothing that comes later.
+    """
+    for block in (region.block for op in kernel.walk() for region in op.regions if region.blocks):
+        if sum(isinstance(op, affine.ForOp) and bool(ops_of(op, CBOp)) for op in block.ops) > 1:
+            return True
+    return any(
+        isinstance(loop, affine.ForOp) and not _depends_on(loop.body.block.args[0], copy.indices)
+        for copy in ops_of(kernel, CopyOp) if not isinstance(copy.far.type, PipeType)
+        for loop in loops_around(copy)
+    )  # fmt: skip
+
+
+def _depends_on(index: SSAValue, values: Sequence[SSAValue]) -> bool:
+    """Return whether one of some values is computed of a loop's index."""
+    owners = (value.owner for value in values if value is not index)
+    return index in values or any(
+        isinstance(owner, Operation) and _depends_on(index, owner.operands) for owner in owners
+    )
 
 
 def _unreleased(acquire: AcquireOp, release: ReleaseOp) -> _Repair:

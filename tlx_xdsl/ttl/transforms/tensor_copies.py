@@ -25,7 +25,7 @@ from ..dialects.ttl.base import aligned, block_shape
 from ..dialects.ttl.buffers import BindCBOp, CopyOp
 from ..dialects.ttl.pipes import CreatePipeOp, IfSrcOp
 from ..dialects.ttl.types import CBType, Direction, LayoutAttr, LayoutKind, TensorAccessorType, encoding_of
-from .coordinates import multicast_address, virtual_of
+from .coordinates import has_gap, multicast_address, virtual_of
 from .thread_function import Emitter, Number, ThreadFunction, lower_accessor
 from .views import Views
 
@@ -184,7 +184,7 @@ def lower_send(thread: ThreadFunction, views: Views, op: CopyOp, receiver: SSAVa
     size = emit.i32(buffer.block_pages * buffer.page_bytes)
     first, last = pipe.dst_range
     # This runs on the senders only. Those of several ways, which are moved, have the receivers at the same distance.
-    own = pipe.src if pipe.gathers is None else None
+    own = None if pipe.gathers is not None or (has_gap(thread) and pipe.count == (1, 1)) else pipe.src
     if first == last:
         # A multicast to one core may never end on the hardware.
         place = virtual_of(thread, op, first, own)

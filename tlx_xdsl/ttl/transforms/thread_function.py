@@ -241,9 +241,10 @@ class ThreadFunction:
 
     def cb(self, buffer: SSAValue, user: Operation) -> SSAValue:
         """A circular buffer as TT-Metalium has it."""
-        to = cb_type(buffer.type)
         return self.hoisted(
-            ("cb", buffer), user, lambda emit: emit.result(UnrealizedConversionCastOp.get([buffer], [to]))
+            ("cb", buffer),
+            user,
+            lambda emit: emit.result(UnrealizedConversionCastOp.get([buffer], [cb_type(buffer.type)])),
         )
 
     @property
@@ -273,8 +274,8 @@ class _Prologue(Emitter):
 
 def thread_functions(module: ModuleOp) -> Iterator[ThreadFunction]:
     """The functions that the drivers of a module launch, in this order."""
-    functions = {each.sym_name.data: each for each in ops_of(module, func.FuncOp)}
-    for driver in ops_of(module, KernelDriverOp):
+    functions = {each.sym_name.data: each for each in module.ops if isinstance(each, func.FuncOp)}
+    for driver in [each for each in module.ops if isinstance(each, KernelDriverOp)]:
         for launch in ops_of(driver, LaunchThreadOp):
             name = launch.callee.root_reference.data
             if name not in functions:

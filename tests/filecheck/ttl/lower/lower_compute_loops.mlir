@@ -1,4 +1,5 @@
-// RUN: tlx-opt -p 'ttl-bufferize,ttl-allocate-circular-buffers,ttl-expand-threads,ttl-assign-dst-registers,ttl-lower-compute' %s | filecheck %s
+// RUN: tlx-opt -p 'ttl-bufferize,ttl-allocate-circular-buffers,ttl-expand-threads,ttl-assign-dst-registers,ttl-lower-compute{block_calls=false}' %s | filecheck %s
+// RUN: tlx-opt -p 'ttl-bufferize,ttl-allocate-circular-buffers,ttl-expand-threads,ttl-assign-dst-registers,ttl-lower-compute' %s | filecheck %s --check-prefix=BLOCKS
 
 !tile = !ttcore.tile<32x32, bf16>
 !a = !ttl.cb<[2, 9], !ttcore.tile<32x32, bf16>, 2>
@@ -8,6 +9,11 @@
 // A product whose sums stay in registers over the inner dimension, between one acquire and one release. The packer adds
 // to what is in memory but for the first product of the loop, and overwrites again afterwards.
 // CHECK-LABEL: func.func @matmul
+// In calls for both rows at once there is no loop left but that of the user.
+// BLOCKS: ttkernel.mm_block_init(
+// BLOCKS-NOT: scf.for
+// BLOCKS: ttkernel.matmul_block(
+// BLOCKS-NOT: matmul_tiles
 ttl.kernel @product() attributes {grid = #ttcore.grid<1x1>} {
   %a_cb = ttl.create_cb shape=[2, 9], element_type=!tile, buffer_factor=2 : !a
   %b_cb = ttl.create_cb shape=[9, 1], element_type=!tile, buffer_factor=2 : !b

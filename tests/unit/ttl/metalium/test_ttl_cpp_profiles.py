@@ -1,5 +1,7 @@
 """Kernels from Python as C++ in both versions of the API: the machine runs both, with equal results."""
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import tlx_xdsl.ttl.language as ttl
 from tests.unit.ttl.metalium.metalium_programs import needs_compiler
 from tlx_xdsl.ttl.cpp import PROFILES
 from tlx_xdsl.ttl.runtime import Options, run
+from tlx_xdsl.ttl.tools.kernels import load_ttl_kernel
 
 pytestmark = needs_compiler
 
@@ -54,3 +57,14 @@ def test_buffers_of_two_formats(profile: str, fpu: str) -> None:
     wide = b.astype(np.float32)
     np.testing.assert_array_equal(p, a @ a + a)
     np.testing.assert_array_equal(q.astype(np.float32), (wide @ wide + wide.T).astype(b.dtype).astype(np.float32))
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_multicast(profile: str) -> None:
+    """With semaphores, multicasts and transfers of pages: the parts that are objects in one profile."""
+    weighted = load_ttl_kernel(str(Path(__file__).parents[4] / "examples" / "ttl" / "pipe_multicast.py"))
+    generator = np.random.default_rng(0)
+    x, weights = (generator.standard_normal((rows, 64)).astype(np.float32) for rows in (128, 32))
+    out = np.full_like(x, np.nan)
+    run(weighted, x, weights, out, machine="cpp", options=Options(profile=profile))
+    np.testing.assert_array_equal(out, x * np.tile(weights, (4, 1)))

@@ -31,8 +31,11 @@ VARIABLE = "TTNN_WHEEL"
 _BUILD = Path(__file__).parents[4] / "build" / "ttnn"
 _STAND_INS = Path(__file__).parent / "vendor_include"
 _SUFFIXES = (".h", ".hpp", ".inl", ".cc", ".cpp")
-_OLDER_COMPILERS = b"static_assert(false", b"static_assert(!sizeof(__PRETTY_FUNCTION__)"
-"""What compilers before C++23 refuse in templates that are not instantiated; and the same for those."""
+_OLDER_COMPILERS = {
+    b"static_assert(false": b"static_assert(!sizeof(__PRETTY_FUNCTION__)",
+    b"#pragma GCC unroll ": b"#pragma GCC unrolled ",
+}
+"""What compilers before the vendor's refuse in templates: an assertion where none is made, a count from a parameter."""
 _LARGEST_LOG = 4000
 
 _FOLDERS = """
@@ -70,7 +73,10 @@ def find_headers() -> Path | None:
                 if name.startswith("ttnn/") and name.endswith(_SUFFIXES):
                     path = temporary / name
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(wheel.read(name).replace(*_OLDER_COMPILERS))
+                    text = wheel.read(name)
+                    for vendors, older in _OLDER_COMPILERS.items():
+                        text = text.replace(vendors, older)
+                    path.write_bytes(text)
         temporary.rename(folder)
     return folder / "ttnn"
 
@@ -134,12 +140,10 @@ def _compile(headers: Path, folder: Path, main: str, defines: list[str]) -> Iter
     within = folder / "processor"
     within.mkdir(exist_ok=True)
     paths = [f"-I{headers / each}" for each in _FOLDERS.format(arch=arch, family=family).split()]
-    ours = ["-isystem", str(_STAND_INS), *_host_paths()]
-    flags = ["-m32", "-std=c++17", "-fsyntax-only", "-fno-exceptions", "-fno-rtti", "-Wno-attributes", *ours]
     names = [f"-D{each}" for each in (*_DEFINES.split(), "ARCH_WORMHOLE", *defines)]
     source = headers / "tt_metal/hw/firmware/src/tt-1xx" / main
     done = subprocess.run(
-        [find_compiler(), *flags, "-I.", "-I..", *paths, *names, str(source)],
+        [find_compiler(), "-std=c++17", *host_flags(), "-I.", "-I..", *paths, *names, str(source)],
         cwd=within,
         capture_output=True,
         text=True,
@@ -150,12 +154,16 @@ def _compile(headers: Path, folder: Path, main: str, defines: list[str]) -> Iter
         yield "\n".join(lines)[:_LARGEST_LOG] or done.stderr[:_LARGEST_LOG]
 
 
-def _host_paths() -> list[str]:
-    """Where the compiler finds the headers of C++ for programs of its own size; those for 32 bits are not installed."""
-    asked = subprocess.run(
-        [find_compiler(), "-x", "c++", "-E", "-v", "/dev/null"], capture_output=True, text=True, check=True
-    )
-    return [part for each in re.findall(r"^ (/\S+)$", asked.stderr, re.MULTILINE) for part in ("-isystem", each)]
+def host_flags() -> list[str]:
+    """Flags of g++ in the place of the vendor's compiler: syntax only, with pointers of 32 bits.
+
+    The headers of C++ are those for programs of 64 bits: others are not installed.
+    """
+    command = [find_compiler(), "-x", "c++", "-E", "-v", "/dev/null"]
+    asked = subprocess.run(command, capture_output=True, text=True, check=True)
+    paths = [str(_STAND_INS), *re.findall(r"^ (/\S+)$", asked.stderr, re.MULTILINE)]
+    flags = ["-m32", "-fsyntax-only", "-fno-exceptions", "-fno-rtti", "-Wno-attributes"]
+    return [*flags, *(part for each in paths for part in ("-isystem", each))]
 
 
 def _descriptors(manifest: Mapping[str, Any]) -> str:

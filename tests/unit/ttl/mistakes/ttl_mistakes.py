@@ -33,12 +33,12 @@ class Twin:
     """Of the arrays as they were, what those that it writes hold afterwards."""
     mistakes: list[Mistake] = field(default_factory=list["Mistake"], hash=False)
 
-    def mistake(self, kind: str, how: How, said: str, *change: str, at: str = "", may_be_right: bool = False) -> None:
+    def mistake(self, kind: str, how: How, said: str, *change: str, at: str = "") -> None:
         """Add a kind: texts of the kernel, each followed by its replacement; `at` is in the line that is named.
 
         Without `at` it is the first line of the first replacement.
         """
-        self.mistakes.append(Mistake(self, kind, how, said, change, at, may_be_right))
+        self.mistakes.append(Mistake(self, kind, how, said, change, at))
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,6 @@ class Mistake:
     """A part of the message."""
     change: tuple[str, ...]
     at: str
-    may_be_right: bool
-    """Whether a compiler could make it right, silently: it does what the twin does."""
 
     def __str__(self) -> str:
         """Return its name in reports."""
@@ -125,8 +123,6 @@ def _line(place: SourceLocation | None, path: Path) -> int:
 
 def verdict(mistake: Mistake, found: list[Finding]) -> str:
     """What is missing in the findings of a mistake; nothing where it is named as it must be."""
-    if mistake.may_be_right and not found:
-        return ""
     good = [each for each in found if each.how == mistake.how and each.line == mistake.line]
     if any(mistake.said in each.message for each in good):
         return ""

@@ -58,6 +58,7 @@ def expected(probe: Probe) -> Any:
     return np.broadcast_to(eval(probe.expected, names), (32, 32))
 
 
+@cache
 def outcome(probe: Probe, machine: str) -> str | None:
     """None where a probe runs and gives what numpy does; the message where it is refused.
 
@@ -72,7 +73,8 @@ def outcome(probe: Probe, machine: str) -> str | None:
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
                 run(load_ttl_kernel(f"{path}:kernel"), *(each.copy() for each in arrays()), result, machine=machine)
         except CompilationError as error:
-            assert error.location is not None and error.location.line, f"{probe.name}: {error} has no line"
+            if error.location is None or not error.location.line:
+                raise AssertionError(f"{probe.name}: {error} has no line") from error
             return error.message
     np.testing.assert_allclose(result, expected(probe), rtol=1e-4, atol=1e-5, err_msg=probe.name)
     return None

@@ -73,7 +73,8 @@ def _function(name: str, expected: str, operand: str = "x", more: str = "", spac
 
 
 _UNARY = {
-    "abs": "np.abs(b)", "neg": "-b", "exp": "np.exp(b)", "exp2": "np.exp2(b)", "expm1": "np.expm1(b)", "sqrt": "np.sqrt(a)",
+    "abs": "np.abs(b)", "neg": "-b", "exp": "np.exp(b)", "exp2": "np.exp2(b)", "expm1": "np.expm1(b)",
+    "sqrt": "np.sqrt(a)",
     "log": "np.log(a)", "logp1": "np.log1p(a)", "square": "b * b", "rsqrt": "1 / np.sqrt(a)", "recip": "1 / a",
     "tan": "np.tan(b)", "tanh": "np.tanh(b)", "atan": "np.arctan(b)", "atanh": "np.arctanh(a)", "sin": "np.sin(b)",
     "asin": "np.arcsin(a)", "asinh": "np.arcsinh(b)", "cos": "np.cos(b)", "acos": "np.arccos(a)",

@@ -79,6 +79,40 @@ def to_the_row(a, out):
                 ttl.copy(block, out[y, x]).wait()
 
 
+def down_and_right(columns: int) -> Any:
+    """Each column sends a block from its first core to the two below, each core of the last row to the next one."""
+
+    @ttl.kernel(grid=(columns, 3))
+    def kernel(a, out):
+        cb = ttl.make_circular_buffer_like(a, shape=(1, 1))
+        other = ttl.make_circular_buffer_like(a, shape=(1, 1))
+        down = ttl.PipeNet([ttl.Pipe(src=(x, 0), dst=(x, slice(1, 3))) for x in range(columns)])
+        right = ttl.PipeNet([ttl.Pipe(src=(x, 2), dst=(x + 1, 2)) for x in range(columns - 1)])
+        x, y = ttl.core(dims=2)
+
+        @ttl.datamovement()
+        def read():
+            with cb.reserve() as block:
+                if y == 0:
+                    ttl.copy(a[0, x], block).wait()
+                down.if_src(lambda pipe: ttl.copy(block, pipe).wait())
+                down.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
+            if right.is_dst():
+                with other.reserve() as block:
+                    right.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
+
+        @ttl.datamovement()
+        def write():
+            with cb.wait() as block:
+                ttl.copy(block, out[y, x]).wait()
+                right.if_src(lambda pipe: ttl.copy(block, pipe).wait())
+            if right.is_dst():
+                with other.wait() as block:
+                    ttl.copy(block, out[3, x]).wait()
+
+    return kernel
+
+
 def tensors(columns: int) -> tuple[np.ndarray, np.ndarray]:
     return np.random.default_rng(0).standard_normal((64, 32)).astype(np.float32), np.zeros((64, 32 * columns), "f4")
 
@@ -132,6 +166,17 @@ def test_the_columns_of_a_blackhole_have_a_gap(machine: str) -> None:
     Prepared(to_the_row, [a, out], machine, BLACKHOLE).run([a, out])
     np.testing.assert_array_equal(out[:32], np.tile(a[:32], (1, 13)))
     np.testing.assert_array_equal(out[32:, :32], a[:32])
+
+
+@pytest.mark.parametrize("machine", ["ttkernel", "cpp"])
+def test_ways_on_both_sides_of_the_gap(machine: str) -> None:
+    columns = 9
+    a = np.random.default_rng(0).standard_normal((32, 32 * columns)).astype(np.float32)
+    out = np.zeros((128, 32 * columns), np.float32)
+    kernel = down_and_right(columns)
+    Prepared(kernel, [a, out], machine, BLACKHOLE).run([a, out])
+    np.testing.assert_array_equal(out[:96], np.tile(a, (3, 1)))
+    np.testing.assert_array_equal(out[96:, 32:], a[:, :-32])
 
 
 @needs_compiler

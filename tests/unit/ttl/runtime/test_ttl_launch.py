@@ -12,6 +12,7 @@ from tlx_xdsl.errors import InputError
 from tlx_xdsl.tools.tlx import main
 from tlx_xdsl.ttl.language.tensors import sharded, tiled
 from tlx_xdsl.ttl.runtime import specs_of
+from tlx_xdsl.ttl.runtime.launch import to_device
 
 ROW = (slice(1, 4), 0)
 
@@ -136,10 +137,21 @@ def test_a_tensor_says_where_it_lies() -> None:
         memory(buffer_type=buffer.L1),
         memory(kinds.HEIGHT_SHARDED, buffer.L1, stand_in.ShardSpec([32, 128])),
         memory(kinds.BLOCK_SHARDED, buffer.DRAM, stand_in.ShardSpec([32, 64])),
+        memory(buffer.L1, stand_in.NdShardSpec([64, 64], stand_in.CoreRangeSet([]))),
     ]
     given = [stand_in.Tensor(np.zeros((64, 128)), stand_in.DataType.BFLOAT16, None, None, each) for each in places]
-    found = [(each.layout, each.memory_space) for each in specs_of(relay(), given)]
-    assert found == [(tiled, "L1"), (sharded((2, 1), (1, 4)), "L1"), (sharded((2, 2), (1, 2)), "DRAM")]
+    found = [(each.layout, each.memory_space) for each in (specs_of(relay(), [tensor] * 3)[0] for tensor in given)]
+    assert found[:2] == [(tiled, "L1"), (sharded((2, 1), (1, 4)), "L1")]
+    assert found[2:] == [(sharded((2, 2), (1, 2)), "DRAM"), (sharded((1, 2), (2, 2)), "L1")]
+
+
+@pytest.mark.parametrize(("space", "banks"), [("DRAM", (12, 1)), ("L1", (1, 2))])
+def test_an_array_is_put_where_its_spec_says(ttnn: Any, space: str, banks: tuple[int, int]) -> None:
+    spec = ttl.tensor((64, 64), layout=sharded((2, 1), (1, 2)), memory_space=space)
+    tensor = to_device(stand_in.Device(), "a", np.zeros((64, 64), np.float32), spec)
+    shards = tensor.memory_config().nd_shard_spec
+    assert (shards.shard_shape, shards.grid.ranges[0].end) == ([32, 64], stand_in.CoreCoord(banks[0] - 1, banks[1] - 1))
+    assert [(each.layout, each.memory_space) for each in specs_of(relay(), [tensor] * 3)] == [(spec.layout, space)] * 3
 
 
 KERNEL = """

@@ -1,6 +1,7 @@
 """Accesses of two threads to one page that nothing orders, and the orders that are known: semaphores and buffers."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import tlx_xdsl.ttl.language as ttl
 from tlx_xdsl.interpreter.faults import Race
 from tlx_xdsl.interpreter.limits import POLICIES
 from tlx_xdsl.tools.tlx import main
-from tlx_xdsl.ttl.interpreter.ttkernel.races import Clock, Trail
+from tlx_xdsl.ttl.interpreter.ttkernel.clocks import Clock, Trail
 from tlx_xdsl.ttl.interpreter.ttkernel.threads import choices_of, choices_text
 from tlx_xdsl.ttl.runtime import Prepared, run
 from tlx_xdsl.ttl.tools.kernels import load_ttl_kernel
@@ -76,6 +77,7 @@ def test_without_it_they_race(tmp_path, machine):
     kernel, _ = load(tmp_path, UNORDERED, "in_turns")
     arrays = [two_rows(), np.zeros((32, 32), np.float32)]
     prepared = Prepared(kernel, arrays, machine)
+    said: set[str] = set()
     for schedule in POLICIES:
         with pytest.raises(Race) as caught:
             prepared.run(arrays, schedule=schedule, seed=1)
@@ -85,6 +87,9 @@ def test_without_it_they_race(tmp_path, machine):
         lines = {error.location.line, int(re.findall(r"kernel.py:(\d+):", error.notes[0])[0])}
         assert lines == {number for number, line in enumerate(UNORDERED.split("\n"), 1) if "out[0, 0]" in line}
         assert "increment a semaphore" in error.notes[1]
+        said |= {error.message, error.notes[1]}
+    page = (Path(__file__).parents[4] / "docs" / "ttl.md").read_text(encoding="utf-8")
+    assert len([each for each in said if each in page]) == 2, "the page shows one of the two, and the advice"
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -38,7 +38,7 @@ class BufferType(enum.Enum):
 
 
 class TensorMemoryLayout(enum.Enum):
-    INTERLEAVED, HEIGHT_SHARDED, WIDTH_SHARDED, BLOCK_SHARDED = 0, 2, 3, 4
+    INTERLEAVED, HEIGHT_SHARDED, WIDTH_SHARDED, BLOCK_SHARDED, ND_SHARDED = 0, 2, 3, 4, 5
 
 
 class DataMovementProcessor(enum.Enum):
@@ -83,10 +83,26 @@ class ShardSpec:
 
 
 @dataclass
+class NdShardSpec:
+    shard_shape: list[int]
+    grid: CoreRangeSet
+
+
 class MemoryConfig:
-    memory_layout: TensorMemoryLayout = TensorMemoryLayout.INTERLEAVED
-    buffer_type: BufferType = BufferType.DRAM
-    shard_spec: ShardSpec | None = None
+    def __init__(self, *given: Any, buffer_type: Any = None) -> None:
+        self.memory_layout, self.buffer_type, self.shard_spec, self.nd_shard_spec = None, buffer_type, None, None
+        for each in given:
+            match each:
+                case TensorMemoryLayout():
+                    self.memory_layout = each
+                case BufferType():
+                    self.buffer_type = each
+                case ShardSpec():
+                    self.shard_spec = each
+                case NdShardSpec():
+                    self.nd_shard_spec, self.memory_layout = each, TensorMemoryLayout.ND_SHARDED
+        self.memory_layout = self.memory_layout or TensorMemoryLayout.INTERLEAVED
+        self.buffer_type = self.buffer_type or BufferType.DRAM
 
 
 @checked
@@ -155,6 +171,9 @@ class Device:
 
     def arch(self) -> Arch:
         return self.chip
+
+    def dram_grid_size(self) -> CoreCoord:
+        return CoreCoord(12, 1)
 
     def compute_with_storage_grid_size(self) -> CoreCoord:
         return CoreCoord(8, 9) if self.chip is Arch.WORMHOLE_B0 else CoreCoord(13, 10)

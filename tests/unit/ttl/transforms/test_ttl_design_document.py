@@ -112,6 +112,7 @@ def test_5_1_the_order_of_passes():
         "ttl-lower-compute",
         "ttl-lower-data-movement",
         "ttl-lower-synchronization",
+        "ttkernel-hoist-inits",
         "ttl-lower-affine",
         "convert-ttkernel-to-emitc",
     ]

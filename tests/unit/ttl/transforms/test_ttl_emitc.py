@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.ttl.metalium.metalium_programs import manifest, needs_compiler, thread
 from tests.unit.ttl.transforms.ttkernel_calls import BUFFERS, COMPUTE, NOC, NOC_VALUES, VALUES, kernel
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.ttl.cpp import PROFILES, print_cpp
 from tlx_xdsl.ttl.cpp.profiles import DATAFLOW
@@ -71,6 +72,27 @@ def test_the_machine_has_all_headers(profile: str) -> None:
             ],
         ),
         (
+            "0.81-objects",
+            [
+                "CircularBuffer cb_buffer = CircularBuffer(cb);",
+                "cb_buffer.reserve_back(1);",
+                "copy_tile(cb, 1, 1);",
+                "CircularBuffer cb = CircularBuffer(get_compile_time_arg_val(0));",
+                "const uint32_t w = cb.get_write_ptr();",
+                "noc.async_read(acc, CoreLocalMem<uint32_t>(1), acc.get_aligned_page_size(), {uint32_t(1)}, {});",
+                "acc.get_aligned_page_size(), {uint32_t(1), uint32_t(1)}, {});",
+                "noc.async_write(CoreLocalMem<uint32_t>(1), acc, acc.get_aligned_page_size(), {}, {uint32_t(1)});",
+                "noc.async_write(CoreLocalMem<uint32_t>(1), UnicastEndpoint(), 1, {}, {",
+                "noc.async_write_multicast<NocOptions::MCAST_INCL_SRC>(CoreLocalMem<uint32_t>(1), MulticastEndpoint(),",
+                "noc.async_atomic_barrier();",
+                "Semaphore<> sem = Semaphore<>(0);",
+                "sem.wait_min(1);",
+                "sem.up(noc, ",
+                "sem.relay_unicast(noc, sem, ",
+                "sem.relay_multicast<NocOptions::MCAST_INCL_SRC>(noc, sem, ",
+            ],
+        ),
+        (
             "2025-12",
             [
                 "init_sfpu(cb, cb);",
@@ -94,6 +116,12 @@ def test_spellings(profile: str, expected: list[str]) -> None:
     text = "\n".join(sources(profile).values())
     missing = [each for each in expected if each not in text]
     assert not missing, text
+
+
+def test_objects_want_addresses_of_places() -> None:
+    text = kernel().replace("noc_async_write(%n, %data", "noc_async_write(%n, %range")
+    with pytest.raises(CompilationError, match="wants an address of ttkernel"):
+        sources("0.81-objects", text)
 
 
 def test_copies_between_registers_name_the_target_first_in_2025() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings, strategies as st
 
-from tests.unit.ttl.transforms.test_ttl_compute import BINARY, UNARY, inputs
+from tests.unit.ttl.transforms.test_ttl_compute import BINARY, inputs
 from tests.unit.ttl.transforms.ttl_programs import Program
 from tests.unit.ttl.transforms.ttl_tiles import check, compiled
 from tests.unit.volume import is_full
@@ -13,6 +13,8 @@ from tlx_xdsl.transforms.rewriting import ops_of
 from tlx_xdsl.ttl.analysis.dst_liveness import Node, Plan, allocate
 from tlx_xdsl.ttl.analysis.dst_spilling import cut
 from tlx_xdsl.ttl.dialects import ttl
+
+UNARY = ("exp", "neg", "sqrt", "relu")
 
 
 def tree(depth: int, shape: tuple[int, int] = (1, 1), data_type: str = "f32", attributes: str = "") -> Program:

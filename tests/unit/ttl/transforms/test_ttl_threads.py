@@ -79,7 +79,7 @@ def test_operations_keep_their_places_in_the_source():
     assert found["ttkernel.noc_async_read_shard"] == {
         "ttl.copy(y[row, column * 2 : column * 2 + 2], b).wait()",
     }
-    assert found["ttkernel.pack_tile"] == {"o.store(a + b)"}
+    assert found["ttkernel.pack_tile_block"] == {"o.store(a + b)"}
     assert found["ttkernel.cb_wait_front"] == {
         "with x_cb.wait() as a, y_cb.wait() as b, out_cb.reserve() as o:",
         "with out_cb.wait() as o:",
@@ -103,7 +103,7 @@ def test_manifest():
     assert found["grid"] == [2, 1]
     assert found["cbs"][2] == {
         "index": 2, "name": "out_cb", "address": 16384, "bytes": 4096, "page_bytes": 2048, "pages": 2,
-        "data_format": "Float16_b", "internal": False,
+        "data_format": "Float16_b", "internal": False, "unpack_to_dest": False,
     }  # fmt: skip
     assert found["tensors"][1] == {
         "name": "y", "shape": [32, 128], "dtype": "bf16", "memory_space": "l1", "page_bytes": 2048,

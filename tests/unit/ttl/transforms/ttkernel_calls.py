@@ -10,10 +10,14 @@ OPERANDS = {
     "n": ("%n", "i32"),
     "a": ("%acc", "!ttkernel.TensorAccessor"),
     "x": ("%there", "!ttkernel.noc_addr"),
+    "d": ("%data", "!ttkernel.noc_addr"),
+    "m": ("%range", "!ttkernel.noc_addr"),
+    "r": ("%all", "!ttkernel.noc_addr"),
     "s": ("%sem", "!ttkernel.semaphore"),
     "p": ("%ptr", "!ttkernel.l1_addr_ptr"),
 }
-"""Kinds of operands: a circular buffer, an index, an i32, an accessor, an address, a semaphore, a pointer."""
+"""Kinds of operands: a circular buffer, an index, an i32, an accessor, addresses (of a semaphore, of data, of data on
+several cores, of a semaphore there), a semaphore, a pointer."""
 
 
 def _numbers(function: Function) -> str:
@@ -27,11 +31,13 @@ COMPUTE: dict[str, tuple[str, str]] = {
     "init_sfpu": ("cc", ""),
     "binary_op_init_common": ("ccc", ""),
     "mm_init": ("ccc", ""),
+    "mm_block_init": ("cccnnnn", ""),
     "copy_tile_init": ("c", ""),
     "copy_tile": ("cii", ""),
     **{f"{name}_tiles_init": ("cc", "") for name in ("add", "sub", "mul")},
     **{f"{name}_tiles": ("cciii", "") for name in ("add", "sub", "mul")},
     "matmul_tiles": ("cciii", ""),
+    "matmul_block": ("cciiinnnn", ""),
     "unary_bcast_init": ("cc", "dims = [1]"),
     "unary_bcast": ("cii", "dims = [1]"),
     "transpose_wh_init": ("cc", ""),
@@ -56,7 +62,11 @@ COMPUTE: dict[str, tuple[str, str]] = {
     "copy_dest_values_init": ("", ""),
     "copy_dest_values": ("ii", ""),
     "pack_tile": ("ici", ""),
+    "pack_tile_block": ("icn", ""),
     "pack_reconfig_l1_acc": ("n", ""),
+    "dprint": ("i", 'format = "{}", thread = "math"'),
+    "dprint_buffer": ("c", 'thread = "unpack"'),
+    "dprint_tiles": ("c", 'tiles = 1 : i32, thread = "unpack"'),
     "tile_regs_acquire": ("", ""),
     "tile_regs_commit": ("", ""),
     "tile_regs_wait": ("", ""),
@@ -65,23 +75,27 @@ COMPUTE: dict[str, tuple[str, str]] = {
 """Operations of compute threads: their operands and attributes."""
 
 BUFFERS: dict[str, tuple[str, str]] = {
-    f"cb_{name}": ("cn", "") for name in ("reserve_back", "push_back", "wait_front", "pop_front")
+    **{f"cb_{name}": ("cn", "") for name in ("reserve_back", "push_back", "wait_front", "pop_front")},
+    "dprint": ("i", 'format = "i = {}"'),
+    "dprint_buffer": ("c", ""),
+    "dprint_tiles": ("c", "tiles = 2 : i32"),
 }
+"""Operations of all threads."""
 
 NOC: dict[str, tuple[str, str]] = {
     **{f"noc_async_{way}_{unit}": ("nan", "") for way in ("read", "write") for unit in ("tile", "shard")},
     **{f"noc_async_{way}_page": ("nann", "") for way in ("read", "write")},
     **{f"noc_async_{kind}_barrier": ("", "") for kind in ("read", "write", "atomic")},
-    "noc_async_write": ("nxn", ""),
-    "noc_async_write_multicast": ("nxnn", ""),
-    "noc_async_write_multicast_loopback_src": ("nxnn", ""),
+    "noc_async_write": ("ndn", ""),
+    "noc_async_write_multicast": ("nmnn", ""),
+    "noc_async_write_multicast_loopback_src": ("nmnn", ""),
     "noc_semaphore_set": ("pn", ""),
     "noc_semaphore_wait": ("pn", ""),
     "noc_semaphore_wait_min": ("pn", ""),
     "noc_semaphore_inc": ("xn", ""),
     "noc_semaphore_set_remote": ("sx", ""),
-    "noc_semaphore_set_multicast": ("sxn", ""),
-    "noc_semaphore_set_multicast_loopback_src": ("sxn", ""),
+    "noc_semaphore_set_multicast": ("srn", ""),
+    "noc_semaphore_set_multicast_loopback_src": ("srn", ""),
 }
 """Operations of threads that move data, but for those that give values."""
 
@@ -97,6 +111,7 @@ NOC_VALUES = """
     : (!ttkernel.TensorAccessorArgs, i32, i32) -> !ttkernel.TensorAccessor
   %sem = ttkernel.get_semaphore() {index = 0 : i32} : () -> !ttkernel.semaphore
   %ptr = ttkernel.cast_to_l1_ptr(%sem) : (!ttkernel.semaphore) -> !ttkernel.l1_addr_ptr
+  %value = ttkernel.semaphore_value(%ptr) : (!ttkernel.l1_addr_ptr) -> i32
   %at = ttkernel.semaphore_address(%sem) : (!ttkernel.semaphore) -> i32
   %x = ttkernel.my_x() : () -> i32
   %y = ttkernel.my_y() : () -> i32
@@ -104,8 +119,10 @@ NOC_VALUES = """
   %ly = ttkernel.my_logical_y() : () -> i32
   %vx = ttkernel.virtual_x(%lx) : (i32) -> i32
   %there = ttkernel.get_noc_addr(%vx, %y, %at) : (i32, i32, i32) -> !ttkernel.noc_addr
-  %all = ttkernel.get_noc_multicast_addr(%x, %y, %lx, %ly, %n) : (i32, i32, i32, i32, i32) -> !ttkernel.noc_addr
+  %all = ttkernel.get_noc_multicast_addr(%x, %y, %lx, %ly, %at) : (i32, i32, i32, i32, i32) -> !ttkernel.noc_addr
   %w = ttkernel.get_write_ptr(%cb) : (!cb) -> i32
+  %data = ttkernel.get_noc_addr(%x, %y, %w) : (i32, i32, i32) -> !ttkernel.noc_addr
+  %range = ttkernel.get_noc_multicast_addr(%x, %y, %lx, %ly, %w) : (i32, i32, i32, i32, i32) -> !ttkernel.noc_addr
   %r = ttkernel.get_read_ptr(%cb) : (!cb) -> i32
 """
 

@@ -53,6 +53,8 @@ class Buffer:
     pushed: list[Tile] = field(default_factory=list)
     """All pages that have ever been pushed."""
     waited: int = 0
+    packed: int = 0
+    """Tiles of the reservation that were packed in order."""
 
     def reserve(self, count: int) -> None:
         self.reserved += [None] * (count - len(self.reserved))
@@ -63,6 +65,7 @@ class Buffer:
         assert None not in done, "a page that was not written is pushed"
         self.pages += done
         self.pushed += done
+        self.packed = 0
 
     def wait(self, count: int) -> None:
         assert len(self.pages) >= count, "no page comes any more"
@@ -115,6 +118,8 @@ class Machine:
     registers: dict[int, Tile] | None = None
     committed: bool = False
     prepared: tuple[Any, ...] = ()
+    sizes: tuple[int, ...] = ()
+    """Of the products of blocks that the matrix unit is prepared for."""
     accumulates: bool = False
     masks: bool = False
     """Whether the packer writes zeros beside what a reduction leaves."""
@@ -358,11 +363,14 @@ def _calls() -> dict[str, Handler]:
         "copy_tile": _copy_tile,
         "copy_dest_values": _copy_dest_values,
         "fill_tile": _fill_tile,
+        "mm_block_init": _prepare_blocks,
         "matmul_tiles": _matmul,
+        "matmul_block": _matmul_block,
         "reduce_tile": _reduce,
         "unary_bcast": _unary_bcast,
         "transpose_wh_tile": _transpose,
         "pack_tile": _pack_tile,
+        "pack_tile_block": _pack_tile_block,
         "pack_reconfig_l1_acc": lambda m, op: setattr(m, "accumulates", bool(m.get(op.enabled))),
         "reduce_uninit": lambda m, _op: setattr(m, "masks", False),
     }
@@ -478,6 +486,28 @@ def _matmul(machine: Machine, op: ttkernel.MatmulTilesOp) -> None:
     machine.write(register, accumulated("sum", machine.registers.get(register), part))
 
 
+def _sizes(machine: Machine, op: ttkernel.MMBlockInitOp | ttkernel.MatmulBlockOp) -> tuple[int, ...]:
+    return tuple(machine.get(each) for each in (op.transpose, op.ct, op.rt, op.kt))
+
+
+def _prepare_blocks(machine: Machine, op: ttkernel.MMBlockInitOp) -> None:
+    _prepare(machine, ("mm_block_init", _buffers(machine, op), _dims(op)))
+    machine.sizes = _sizes(machine, op)
+
+
+def _matmul_block(machine: Machine, op: ttkernel.MatmulBlockOp) -> None:
+    _check_prepared(machine, op, "mm_block_init")
+    assert machine.sizes == _sizes(machine, op)
+    _, columns, rows, stride = machine.sizes
+    tile0, tile1, dst = (machine.get(each) for each in (op.tile0, op.tile1, op.dst))
+    assert machine.registers is not None
+    for row, column in product(range(rows), range(columns)):
+        register = dst + row * columns + column
+        left, right = machine.get(op.in0).read(tile0 + row * stride), machine.get(op.in1).read(tile1 + column)
+        part = ("matmul", left, right)
+        machine.write(register, accumulated("sum", machine.registers.get(register), part))
+
+
 def _reduce(machine: Machine, op: ttkernel.ReduceTileOp) -> None:
     _check_prepared(machine, op, "reduce_init")
     assert machine.get(op.scaler).read(machine.get(op.scaler_tile)) in (("fill", 1.0), ("round", ("fill", 1.0)))
@@ -505,3 +535,13 @@ def _pack_tile(machine: Machine, op: ttkernel.PackTileOp) -> None:
     register = machine.get(op.dst)
     assert machine.masks is (register in machine.reduced), "the packer writes zeros where it should not, or the reverse"
     _pack(machine.get(op.cb), machine.get(op.tile), machine.read(register), overwrites=not machine.accumulates)
+
+
+def _pack_tile_block(machine: Machine, op: ttkernel.PackTileBlockOp) -> None:
+    _expect(machine.committed)
+    buffer = machine.get(op.cb)
+    for number in range(machine.get(op.count)):
+        register = machine.get(op.dst) + number
+        assert machine.masks is (register in machine.reduced)
+        _pack(buffer, buffer.packed, machine.read(register), overwrites=not machine.accumulates)
+        buffer.packed += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import FunctionType, IntegerType, StringAttr, SymbolNameConstraint, UnitAttr
 from xdsl.dialects.emitc import EmitC_LValueType
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
@@ -17,6 +19,7 @@ from xdsl.irdl import (
     region_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -73,17 +76,27 @@ class IncludeOp(IRDLOperation):
 
 @irdl_op_definition
 class VerbatimOp(IRDLOperation):
-    """Text as it is: `emitc.verbatim "// A comment"`."""
+    """Text as it is: `emitc.verbatim "// A comment"`.
+
+    With operands, `{}` in it is the next one of them, and `{{` a brace: `emitc.verbatim "f({{{}});" args %x : i32`.
+    """
 
     name = "emitc.verbatim"
 
     value = prop_def(StringAttr)
+    fmt_args = var_operand_def()
 
     irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = "$value attr-dict"
+    assembly_format = "$value attr-dict (`args` $fmt_args^ `:` type($fmt_args))?"
 
-    def __init__(self, value: str):
-        super().__init__(properties={"value": StringAttr(value)})
+    def __init__(self, value: str, args: Sequence[SSAValue] = ()):
+        super().__init__(operands=[args], properties={"value": StringAttr(value)})
+
+    def verify_(self) -> None:
+        """Check that there are as many operands as places."""
+        places = self.value.data.replace("{{", "").count("{}") if self.fmt_args else 0
+        if places != len(self.fmt_args):
+            raise VerifyException(f"the text has {places} places for {len(self.fmt_args)} operands")
 
 
 @irdl_op_definition

@@ -224,6 +224,26 @@ class ComputeOp(TTKernelOp):
     """Whether f32 of its buffers can be unpacked straight to registers: operands of the matrix unit have fewer bits."""
 
 
+class InitOp(ComputeOp):
+    """Base of what prepares a unit. It stays so until the next one of the unit, however often it is used."""
+
+
+class FormatsInitOp(InitOp):
+    """Base of what sets the units to the data formats of buffers; the matrix unit must be prepared after it."""
+
+
+class MatrixInitOp(InitOp):
+    """Base of what prepares the unpacker and the matrix unit."""
+
+
+class SFPUInitOp(InitOp):
+    """Base of what prepares the vector unit."""
+
+
+class ModeInitOp(InitOp):
+    """Base of what brings the unpacker or the packer into a mode, which must be ended before the next one begins."""
+
+
 class NocOp(TTKernelOp):
     """Base of the functions of threads that move data."""
 

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr,
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
-from .base import INDEX, CBType, ComputeOp
+from .base import INDEX, CBType, ComputeOp, FormatsInitOp, MatrixInitOp, ModeInitOp, SFPUInitOp
 
 
 @irdl_op_definition
@@ -43,7 +43,7 @@ class TileRegsReleaseOp(ComputeOp):
 
 
 @irdl_op_definition
-class CopyTileInitOp(ComputeOp):
+class CopyTileInitOp(MatrixInitOp):
     """Prepare for copies of tiles of a circular buffer."""
 
     name = "ttkernel.copy_tile_init"
@@ -77,6 +77,21 @@ class PackTileOp(ComputeOp):
 
 
 @irdl_op_definition
+class PackTileBlockOp(ComputeOp):
+    """Write `count` destination registers from `dst` on to the next places of a reservation, which begin at its first.
+
+    They are rounded to the type of its tiles.
+    """
+
+    name = "ttkernel.pack_tile_block"
+    KEEPS_F32: ClassVar = True
+
+    dst = operand_def(INDEX)
+    cb = operand_def(CBType)
+    count = operand_def(INDEX)
+
+
+@irdl_op_definition
 class PackReconfigL1AccOp(ComputeOp):
     """Let the packer add to what is in memory (1), or overwrite it (0)."""
 
@@ -86,7 +101,7 @@ class PackReconfigL1AccOp(ComputeOp):
 
 
 @irdl_op_definition
-class CopyDestValuesInitOp(ComputeOp):
+class CopyDestValuesInitOp(SFPUInitOp):
     """Prepare for copies between destination registers."""
 
     name = "ttkernel.copy_dest_values_init"
@@ -104,7 +119,7 @@ class CopyDestValuesOp(ComputeOp):
 
 
 @irdl_op_definition
-class BinaryOpInitCommonOp(ComputeOp):
+class BinaryOpInitCommonOp(FormatsInitOp):
     """Prepare for operations of the matrix unit on two circular buffers."""
 
     name = "ttkernel.binary_op_init_common"
@@ -115,7 +130,7 @@ class BinaryOpInitCommonOp(ComputeOp):
 
 
 @irdl_op_definition
-class AddTilesInitOp(ComputeOp):
+class AddTilesInitOp(MatrixInitOp):
     """Prepare for `add_tiles`."""
 
     name = "ttkernel.add_tiles_init"
@@ -138,7 +153,7 @@ class AddTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class SubTilesInitOp(ComputeOp):
+class SubTilesInitOp(MatrixInitOp):
     """Prepare for `sub_tiles`."""
 
     name = "ttkernel.sub_tiles_init"
@@ -161,7 +176,7 @@ class SubTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class MulTilesInitOp(ComputeOp):
+class MulTilesInitOp(MatrixInitOp):
     """Prepare for `mul_tiles`."""
 
     name = "ttkernel.mul_tiles_init"
@@ -184,7 +199,7 @@ class MulTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class AddBinaryTileInitOp(ComputeOp):
+class AddBinaryTileInitOp(SFPUInitOp):
     """Prepare for `add_binary_tile`."""
 
     name = "ttkernel.add_binary_tile_init"
@@ -202,7 +217,7 @@ class AddBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class SubBinaryTileInitOp(ComputeOp):
+class SubBinaryTileInitOp(SFPUInitOp):
     """Prepare for `sub_binary_tile`."""
 
     name = "ttkernel.sub_binary_tile_init"
@@ -220,7 +235,7 @@ class SubBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MulBinaryTileInitOp(ComputeOp):
+class MulBinaryTileInitOp(SFPUInitOp):
     """Prepare for `mul_binary_tile`."""
 
     name = "ttkernel.mul_binary_tile_init"
@@ -238,7 +253,7 @@ class MulBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class DivBinaryTileInitOp(ComputeOp):
+class DivBinaryTileInitOp(SFPUInitOp):
     """Prepare for `div_binary_tile`."""
 
     name = "ttkernel.div_binary_tile_init"
@@ -256,7 +271,7 @@ class DivBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MaxBinaryTileInitOp(ComputeOp):
+class MaxBinaryTileInitOp(SFPUInitOp):
     """Prepare for `max_binary_tile`."""
 
     name = "ttkernel.max_binary_tile_init"
@@ -274,7 +289,7 @@ class MaxBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MinBinaryTileInitOp(ComputeOp):
+class MinBinaryTileInitOp(SFPUInitOp):
     """Prepare for `min_binary_tile`."""
 
     name = "ttkernel.min_binary_tile_init"
@@ -292,7 +307,7 @@ class MinBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class RemainderBinaryTileInitOp(ComputeOp):
+class RemainderBinaryTileInitOp(SFPUInitOp):
     """Prepare for `remainder_binary_tile`."""
 
     name = "ttkernel.remainder_binary_tile_init"
@@ -310,7 +325,7 @@ class RemainderBinaryTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class WhereTileInitOp(ComputeOp):
+class WhereTileInitOp(SFPUInitOp):
     """Prepare for `where_tile`."""
 
     name = "ttkernel.where_tile_init"
@@ -329,7 +344,7 @@ class WhereTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class InitSFPUOp(ComputeOp):
+class InitSFPUOp(FormatsInitOp):
     """Prepare for operations of the vector unit on what comes from a circular buffer."""
 
     name = "ttkernel.init_sfpu"
@@ -340,7 +355,7 @@ class InitSFPUOp(ComputeOp):
 
 
 @irdl_op_definition
-class FillTileInitOp(ComputeOp):
+class FillTileInitOp(SFPUInitOp):
     """Prepare for `fill_tile`."""
 
     name = "ttkernel.fill_tile_init"
@@ -357,7 +372,7 @@ class FillTileOp(ComputeOp):
 
 
 @irdl_op_definition
-class MMInitOp(ComputeOp):
+class MMInitOp(MatrixInitOp):
     """Prepare for products of tiles of two circular buffers."""
 
     name = "ttkernel.mm_init"
@@ -383,7 +398,43 @@ class MatmulTilesOp(ComputeOp):
 
 
 @irdl_op_definition
-class UnaryBcastInitOp(ComputeOp):
+class MMBlockInitOp(MatrixInitOp):
+    """Prepare for products of blocks of tiles: `rt` rows by `ct` columns, in an operand with `kt` tiles in a row."""
+
+    name = "ttkernel.mm_block_init"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    out = operand_def(CBType)
+    transpose = operand_def(INDEX)
+    ct = operand_def(INDEX)
+    rt = operand_def(INDEX)
+    kt = operand_def(INDEX)
+
+
+@irdl_op_definition
+class MatmulBlockOp(ComputeOp):
+    """Add the products of a column of `rt` tiles and a row of `ct` tiles to `rt` * `ct` destination registers.
+
+    The column begins at `tile0` and has a tile in each `kt`; the row begins at `tile1`. The registers begin at `dst`,
+    row by row; they are zero after `tile_regs_acquire`.
+    """
+
+    name = "ttkernel.matmul_block"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    tile0 = operand_def(INDEX)
+    tile1 = operand_def(INDEX)
+    dst = operand_def(INDEX)
+    transpose = operand_def(INDEX)
+    ct = operand_def(INDEX)
+    rt = operand_def(INDEX)
+    kt = operand_def(INDEX)
+
+
+@irdl_op_definition
+class UnaryBcastInitOp(ModeInitOp):
     """Prepare for `unary_bcast`."""
 
     name = "ttkernel.unary_bcast_init"
@@ -408,7 +459,7 @@ class UnaryBcastOp(ComputeOp):
 
 
 @irdl_op_definition
-class ReduceInitOp(ComputeOp):
+class ReduceInitOp(ModeInitOp):
     """Prepare for `reduce_tile`, and let the packer write zeros beside the result."""
 
     name = "ttkernel.reduce_init"
@@ -445,7 +496,7 @@ class ReduceUninitOp(ComputeOp):
 
 
 @irdl_op_definition
-class TransposeWHInitOp(ComputeOp):
+class TransposeWHInitOp(MatrixInitOp):
     """Prepare for `transpose_wh_tile`."""
 
     name = "ttkernel.transpose_wh_init"

@@ -10,10 +10,10 @@ from xdsl.irdl import operand_def, opt_prop_def
 from tlx_xdsl.ttl.elementwise import FUNCTIONS, Function
 
 from ..generated import operation
-from .base import INDEX, ComputeOp
+from .base import INDEX, ComputeOp, SFPUInitOp
 
 
-class VectorInitOp(ComputeOp):
+class VectorInitOp(SFPUInitOp):
     """Base of the preparations of the vector unit: `ttkernel.exp_tile_init() : () -> ()`."""
 
     FUNCTION: ClassVar[Function]

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 
 import numpy as np
 from xdsl.dialects.builtin import StringAttr
@@ -148,39 +150,50 @@ def copy_tile(op: Operation) -> Local:
 
 def pack_tile(op: Operation) -> Local:
     """Write a register to a reserved place, rounded to the type of the tile."""
+    return partial(_pack, op)
 
-    def run(thread: CoreThread, dst: int, buffer: CircularBuffer, index: int) -> None:
-        register = _get(op, thread, dst, "waited")
-        registers: Registers = thread.registers
-        start = reserved_tile(op, thread, buffer, index)
-        end = start + buffer.page_bytes
-        core, value = thread.core, register.value
-        if registers.masks is not None and register.reduced != registers.masks:
-            raise wrong(
-                op, thread,
-                "packs with the mask of a reduction what is no result of it: expected 'reduce_uninit' before",
-                [f"{location_of(register.op)}: the register is written here"],
-            )  # fmt: skip
-        if register.reduced is not None and registers.masks is None:
-            raise wrong(
-                op,
-                thread,
-                "packs the result of a reduction without 'reduce_init' before: what is beside it is undefined",
-            )
-        if registers.accumulates:
-            if not core.valid[start:end].all():
-                raise wrong(op, thread, f"adds to tile {index} of {buffer.label}, which was not written")
-            value = value + from_faces(buffer.format.unpack(core.memory[start:end]))
-        elif core.valid[start:end].any() and thread.machine.checks:
-            raise wrong(op, thread, f"packs into tile {index} of {buffer.label} once more, and overwrites what it has")
-        if value.dtype != buffer.format.register:
-            raise wrong(
-                op, thread, f"packs {value.dtype} numbers into {buffer.label}, whose tiles are of {buffer.format.name}",
-                [f"{location_of(register.op)}: the register is written here"],
-            )  # fmt: skip
-        core.store(start, buffer.format.pack(to_faces(value)))
+
+def pack_tile_block(op: Operation) -> Local:
+    """Write registers to the next places that were reserved."""
+
+    def run(thread: CoreThread, dst: int, buffer: CircularBuffer, count: int) -> None:
+        for number in range(count):
+            _pack(op, thread, dst + number, buffer, buffer.packed)
+            buffer.packed += 1
 
     return run
+
+
+def _pack(op: Operation, thread: CoreThread, dst: int, buffer: CircularBuffer, index: int) -> None:
+    register = _get(op, thread, dst, "waited")
+    registers: Registers = thread.registers
+    start = reserved_tile(op, thread, buffer, index)
+    end = start + buffer.page_bytes
+    core, value = thread.core, register.value
+    if registers.masks is not None and register.reduced != registers.masks:
+        raise wrong(
+            op, thread,
+            "packs with the mask of a reduction what is no result of it: expected 'reduce_uninit' before",
+            [f"{location_of(register.op)}: the register is written here"],
+        )  # fmt: skip
+    if register.reduced is not None and registers.masks is None:
+        raise wrong(
+            op,
+            thread,
+            "packs the result of a reduction without 'reduce_init' before: what is beside it is undefined",
+        )
+    if registers.accumulates:
+        if not core.valid[start:end].all():
+            raise wrong(op, thread, f"adds to tile {index} of {buffer.label}, which was not written")
+        value = value + from_faces(buffer.format.unpack(core.memory[start:end]))
+    elif core.valid[start:end].any() and thread.machine.checks:
+        raise wrong(op, thread, f"packs into tile {index} of {buffer.label} once more, and overwrites what it has")
+    if value.dtype != buffer.format.register:
+        raise wrong(
+            op, thread, f"packs {value.dtype} numbers into {buffer.label}, whose tiles are of {buffer.format.name}",
+            [f"{location_of(register.op)}: the register is written here"],
+        )  # fmt: skip
+    core.store(start, buffer.format.pack(to_faces(value)))
 
 
 def _accumulate_in_memory(op: Operation) -> Local:
@@ -210,8 +223,24 @@ def matmul_tiles(op: Operation) -> Local:
     def run(thread: CoreThread, a: CircularBuffer, b: CircularBuffer, i: int, j: int, dst: int) -> None:
         _expect(op, thread, "acquired")
         with np.errstate(all="ignore"):
-            product = _tile(op, thread, a, i) @ _tile(op, thread, b, j)
-            _put(op, thread, dst, _added(op, thread, dst, product, "sum"))
+            part = _tile(op, thread, a, i) @ _tile(op, thread, b, j)
+            _put(op, thread, dst, _added(op, thread, dst, part, "sum"))
+
+    return run
+
+
+def matmul_block(op: Operation) -> Local:
+    """Add the products of a column of tiles and a row of tiles to registers."""
+    one = matmul_tiles(op)
+
+    def run(
+        thread: CoreThread, a: CircularBuffer, b: CircularBuffer,
+        i: int, j: int, dst: int, transpose: int, ct: int, rt: int, kt: int,
+    ) -> None:  # fmt: skip
+        if transpose:
+            raise wrong(op, thread, "multiplies transposed tiles, which this machine does not")
+        for row, column in product(range(rt), range(ct)):
+            one(thread, a, b, i + row * kt, j + column, dst + row * ct + column)
 
     return run
 
@@ -367,8 +396,9 @@ def _prepare(op: Operation) -> Local:
 
 
 _PREPARATIONS = (
-    "copy_tile_init", "copy_dest_values_init", "binary_op_init_common", "init_sfpu", "mm_init", "unary_bcast_init",
-    "transpose_wh_init", "fill_tile_init", "where_tile_init", *(function.preparation for function in FUNCTIONS),
+    "copy_tile_init", "copy_dest_values_init", "binary_op_init_common", "init_sfpu", "mm_init", "mm_block_init",
+    "unary_bcast_init", "transpose_wh_init", "fill_tile_init", "where_tile_init",
+    *(function.preparation for function in FUNCTIONS),
     *(f"{name}_tiles_init" for name in ("add", "sub", "mul")),
     *(f"{name}_binary_tile_init" for name in tile_math.BINARY),
     *(f"{name}_int_tile_init" for name in tile_math.BINARY), "typecast_tile_init",
@@ -381,8 +411,10 @@ BUILDERS: dict[str, Builder] = {
     "ttkernel.tile_regs_release": _change("waited", "released"),
     "ttkernel.copy_tile": copy_tile,
     "ttkernel.pack_tile": pack_tile,
+    "ttkernel.pack_tile_block": pack_tile_block,
     "ttkernel.pack_reconfig_l1_acc": _accumulate_in_memory,
     "ttkernel.matmul_tiles": matmul_tiles,
+    "ttkernel.matmul_block": matmul_block,
     "ttkernel.reduce_init": _mask,
     "ttkernel.reduce_tile": reduce_tile,
     "ttkernel.reduce_uninit": _unmask,

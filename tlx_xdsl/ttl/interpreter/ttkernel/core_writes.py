@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
@@ -24,6 +24,28 @@ class NocAddress:
     x1: int
     y1: int
     address: int
+
+
+@dataclass(eq=False)
+class CoreWrite(Transfer):
+    """A write to other cores, which can arrive at one of them earlier than at another."""
+
+    serial: int = 0
+    """The number of the next update when it was begun."""
+    is_multicast: bool = False
+    land_one: Callable[[Core], None] = lambda core: None
+    arrived: set[Core] = field(default_factory=set[Core])
+
+    def land_everywhere(self) -> None:
+        """Let it take effect at each core where it has not."""
+        for core in self.targets:
+            self.land_at(core)
+
+    def land_at(self, core: Core) -> None:
+        """Let it take effect at a core, once."""
+        if core not in self.arrived:
+            self.arrived.add(core)
+            self.land_one(core)
 
 
 def noc_address(op: Operation) -> Local:
@@ -112,14 +134,16 @@ def _core_write(op: Operation, *, multicast: bool = False, loopback: bool = Fals
         for core in targets:
             if core is not thread.core or address.address != source:
                 _reserved_there(op, thread, core, address.address, size, words)
-        thread.transfers.append(
-            Transfer(
-                op, words, False, source, source + size,
-                lambda: _land_core_write(op, thread, targets, source, address.address, size, words),
-                _touches_targets(targets, address.address, size), targets, address.address, address.address + size,
-            )
+        start, machine = address.address, thread.machine
+        transfer = CoreWrite(
+            op, words, False, source, source + size,
+            lambda: transfer.land_everywhere(),
+            _touches_targets(targets, start, size), targets, start, start + size,
+            serial=machine.serial, is_multicast=multicast,
+            land_one=lambda core: _land_core_write(op, thread, core, source, start, size, words),
         )  # fmt: skip
-        thread.machine.noc_bytes += size * len(targets)
+        thread.transfers.append(transfer)
+        machine.noc_bytes += size * len(targets)
 
     def touches(
         thread: CoreThread, source: int, address: NocAddress, size: int, num_dests: int = 0
@@ -158,13 +182,28 @@ def _reserved_there(op: Operation, thread: CoreThread, core: Core, start: int, s
 
 
 def _land_core_write(
-    op: Operation, thread: CoreThread, targets: Sequence[Core], source: int, start: int, size: int, words: str
+    op: Operation, thread: CoreThread, core: Core, source: int, start: int, size: int, words: str
 ) -> None:
     data: Array = thread.core.memory[source : source + size].copy()
-    for core in targets:
-        if core is not thread.core or start != source:
-            _reserved_there(op, thread, core, start, size, words)
-        core.store(start, data)
+    if core is not thread.core or start != source:
+        _reserved_there(op, thread, core, start, size, words)
+    core.store(start, data)
+
+
+def overtaken(thread: CoreThread, core: Core, serial: int, *, is_multicast: bool) -> list[CoreWrite]:
+    """Writes to a core that arrive before a signal which the thread has begun later, though it has no barrier yet.
+
+    A thread has one network, and writes of one channel arrive in their order there: unicasts and increments have one,
+    multicasts another (TT-Metalium, "Ordering (NOC, CMD_BUF, VC)"). On Blackhole they may leave the core in another
+    order, since they have different command buffers: there only a barrier helps.
+    """
+    if not thread.machine.orders_signals:
+        return []
+    return [
+        each for each in thread.transfers
+        if isinstance(each, CoreWrite) and each.is_multicast == is_multicast
+        and each.serial <= serial and core in each.targets and core not in each.arrived
+    ]  # fmt: skip
 
 
 def _touches_targets(targets: Sequence[Core], start: int, size: int) -> tuple[Touch, ...]:

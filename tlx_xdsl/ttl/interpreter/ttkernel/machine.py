@@ -16,7 +16,7 @@ from tlx_xdsl.ttl.dialects.ttcore import ARCHITECTURES, L1_BYTES, TileType
 from tlx_xdsl.ttl.formats import format_for
 from tlx_xdsl.ttl.tiles import PageLayout
 
-from .races import START, Clock, Moment, PageAccesses, Trail
+from .clocks import START, Clock, Moment, PageAccesses, Trail
 from .threads import Thread, Update
 from .translate import Local, Touch
 
@@ -294,6 +294,8 @@ class Machine:
     checks: bool
     threads: list[Thread] = field(default_factory=list[Thread])
     updates: list[Update] = field(default_factory=list[Update])
+    orders_signals: bool = True
+    """As `Architecture.orders_signals`."""
     serial: int = 0
     noc_bytes: int = 0
     columns: tuple[int, ...] = ()

@@ -12,9 +12,10 @@ from math import prod
 from xdsl.ir import Operation
 
 from .accessors import Accessor
+from .clocks import Moment
 from .machine import CoreThread, Tensor, Transfer, wrong
 from .places import claims_destination, claims_source
-from .races import Moment, note_read, note_write
+from .races import note_read, note_write
 from .translate import Builder, Local, Step, Touch
 
 # Tensors -------------------------------------------------------------------------------------------------------------

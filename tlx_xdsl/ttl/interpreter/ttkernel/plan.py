@@ -86,7 +86,9 @@ class Plan:
             for x in range(grid.x)
         }
         columns = chip.network_columns(grid.x)
-        machine = Machine((grid.x, grid.y), cores, tensors, checks, columns=columns, order=order)
+        machine = Machine(
+            (grid.x, grid.y), cores, tensors, checks, columns=columns, order=order, orders_signals=chip.orders_signals
+        )
         count = self.capacity() if capacity is None else capacity
         for core in cores.values():
             for launched in self.threads:

@@ -14,9 +14,9 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 
-from .core_writes import NocAddress, receivers
+from .clocks import Moment
+from .core_writes import NocAddress, overtaken, receivers
 from .machine import SEMAPHORE_BASE, SEMAPHORES, Arrival, Core, CoreThread, Semaphore, wrong
-from .races import Moment
 from .translate import Builder, Local, Step, Touch, integer
 
 
@@ -137,7 +137,23 @@ def increment(op: Operation) -> Local:
 def post_add(op: Operation, thread: CoreThread, core: Core, index: int, value: int) -> None:
     """Begin to add to the word of a core."""
     arrive = partial(_arrive_add, op, thread, core, index, value, thread.clock.release())
-    thread.machine.post(op, thread, arrive, (("semaphore", core, index, "add"),))
+    _post(op, thread, core, arrive, (("semaphore", core, index, "add"),), is_multicast=False)
+
+
+def _post(
+    op: Operation, thread: CoreThread, core: Core, arrive: Callable[[], None], touches: tuple[Touch, ...], *,
+    is_multicast: bool,
+) -> None:  # fmt: skip
+    """Begin a change of a core's semaphore, which may have to arrive after writes to that core."""
+    serial = thread.machine.serial
+
+    def apply() -> None:
+        for each in overtaken(thread, core, serial, is_multicast=is_multicast):
+            each.land_at(core)
+        arrive()
+
+    data = [touch for each in overtaken(thread, core, serial, is_multicast=is_multicast) for touch in each.touches]
+    thread.machine.post(op, thread, apply, (*touches, *data))
 
 
 def _arrive_add(op: Operation, thread: CoreThread, core: Core, index: int, value: int, moment: Moment) -> None:
@@ -160,7 +176,7 @@ def _set_others(op: Operation, *, multicast: bool, loopback: bool) -> Step:
         cores = receivers(op, thread, address, num_dests if multicast else None, loopback=loopback)
         value = thread.core.semaphores[index].value
         for core in cores:
-            post_set(op, thread, core, index, target, value)
+            post_set(op, thread, core, index, target, value, is_multicast=multicast)
 
     def touches(thread: CoreThread, index: int, *_: object) -> tuple[Touch, ...]:
         return (("semaphore", thread.core, index, "read"),)
@@ -168,13 +184,15 @@ def _set_others(op: Operation, *, multicast: bool, loopback: bool) -> Step:
     return Step(op, run, touches=touches)
 
 
-def post_set(op: Operation, thread: CoreThread, core: Core, index: int | None, target: int, value: int) -> None:
+def post_set(
+    op: Operation, thread: CoreThread, core: Core, index: int | None, target: int, value: int,
+    *, is_multicast: bool = False,
+) -> None:  # fmt: skip
     """Begin to set the word `target` of a core to the value of the own word `index`; None if that may change now."""
+    arrive = partial(_arrive_set, op, thread, core, target, value, thread.clock.release())
     copied = () if index is None else (("semaphore", thread.core, index, "copied"),)
-    thread.machine.post(
-        op, thread, partial(_arrive_set, op, thread, core, target, value, thread.clock.release()),
-        (("semaphore", core, target, "write"), *copied),
-    )  # fmt: skip
+    touches = (("semaphore", core, target, "write"), *copied)
+    _post(op, thread, core, arrive, touches, is_multicast=is_multicast)
 
 
 def _arrive_set(op: Operation, thread: CoreThread, core: Core, index: int, value: int, moment: Moment) -> None:

@@ -67,7 +67,8 @@ void matrix_binary(Site, const char *name, uint32_t a, uint32_t b, uint32_t i, u
 void broadcast(Site, BroadcastType, uint32_t cb, uint32_t tile, uint32_t dst);
 void keep_broadcast(Site, bool);
 void transpose(Site, const char *name, uint32_t cb, uint32_t tile, uint32_t dst);
-void matmul(Site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t dst);
+void matmul(Site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t dst, int block = 0);
+inline int block_variant(uint32_t ct, uint32_t rt, uint32_t kt) { return int((kt * 32 + rt) * 32 + ct); }
 void reduce(Site, PoolType, ReduceDim, uint32_t cb, uint32_t scaler, uint32_t tile, uint32_t scaler_tile, uint32_t dst);
 void set_reduce_mask(Site, int dim);
 void vector_binary(Site, const char *name, uint32_t a, uint32_t b, uint32_t out);

@@ -51,6 +51,23 @@ inline void mm_init(uint32_t a, uint32_t b, uint32_t out, uint32_t = 0, METALIUM
 inline void matmul_tiles(uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t dst, METALIUM_SITE) {
   machine::matmul(METALIUM_HERE, a, b, i, j, dst);
 }
+// A product of blocks is set up for its size; a call is for one column of tiles and one row of tiles.
+inline void matmul_block_init(uint32_t a, uint32_t b, uint32_t = 0, uint32_t ct = 1, uint32_t rt = 1, uint32_t kt = 1,
+                              METALIUM_SITE) {
+  machine::set_up_unit(METALIUM_HERE, "matmul_block", machine::block_variant(ct, rt, kt), b, a);
+}
+inline void mm_block_init(uint32_t a, uint32_t b, uint32_t out, uint32_t = 0, uint32_t ct = 1, uint32_t rt = 1,
+                          uint32_t kt = 1, METALIUM_SITE) {
+  machine::startup(METALIUM_HERE, b, a, out, false);
+  machine::set_up_unit(METALIUM_HERE, "matmul_block", machine::block_variant(ct, rt, kt), b, a);
+}
+inline void matmul_block(uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t dst, uint32_t, uint32_t ct,
+                         uint32_t rt, uint32_t kt, METALIUM_SITE) {
+  int variant = machine::block_variant(ct, rt, kt);
+  for (uint32_t row = 0; row < rt; row++)
+    for (uint32_t column = 0; column < ct; column++)
+      machine::matmul(METALIUM_HERE, a, b, i + row * kt, j + column, dst + row * ct + column, variant);
+}
 template <BroadcastType type>
 void unary_bcast_init(uint32_t cb, METALIUM_SITE) {
   machine::set_up_unit(METALIUM_HERE, "unary_bcast", int(type), cb, -1);
@@ -250,5 +267,11 @@ inline void tile_regs_release(METALIUM_SITE) { machine::tile_regs(METALIUM_HERE,
 template <bool out_of_order = false>
 void pack_tile(uint32_t dst, uint32_t cb, uint32_t tile = 0, METALIUM_SITE) {
   machine::pack(METALIUM_HERE, out_of_order, dst, cb, tile);
+}
+inline void pack_block(uint32_t dst, uint32_t cb, uint32_t tiles, METALIUM_SITE) {
+  for (uint32_t tile = 0; tile < tiles; tile++) machine::pack(METALIUM_HERE, false, dst + tile, cb, 0);
+}
+inline void pack_tile_block(uint32_t dst, uint32_t cb, uint32_t tiles, METALIUM_SITE) {
+  pack_block(dst, cb, tiles, file, line);
 }
 inline void pack_reconfig_l1_acc(uint32_t enabled, METALIUM_SITE) { machine::pack_accumulate(METALIUM_HERE, enabled); }

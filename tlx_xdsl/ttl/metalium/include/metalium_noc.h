@@ -19,7 +19,10 @@ struct TensorAccessor;
 template <size_t compile_time, size_t common_runtime>
 struct TensorAccessor<TensorAccessorArgs<compile_time, common_runtime>> : machine::Accessor {
   TensorAccessor(const TensorAccessorArgs<compile_time, common_runtime> &, size_t base, uint32_t page_bytes, METALIUM_SITE)
-      : machine::Accessor(machine::tensor_accessor({file, line, "TensorAccessor"}, compile_time, base, page_bytes)) {}
+      : machine::Accessor(machine::tensor_accessor({file, line, "TensorAccessor"}, compile_time, base, page_bytes)),
+        bytes(page_bytes) {}
+  uint32_t bytes;
+  uint32_t get_aligned_page_size() const { return bytes; }
 };
 template <size_t compile_time, size_t common_runtime>
 TensorAccessor(const TensorAccessorArgs<compile_time, common_runtime> &, size_t, uint32_t)
@@ -88,10 +91,11 @@ inline void noc_semaphore_wait_min(volatile uint32_t *word, uint32_t value, META
 // Of places in a core's memory, words of semaphores are all that a kernel may read itself.
 template <class T>
 struct CoreLocalMem {
-  volatile uint32_t *word;
+  uint32_t address;
   machine::Site site;
-  explicit CoreLocalMem(T *word, METALIUM_SITE) : word(word), site(METALIUM_HERE) {}
-  uint32_t operator*() const { return machine::semaphore_value(site, uint32_t(uintptr_t(word))); }
+  CoreLocalMem(uint32_t at, METALIUM_SITE) : address(at), site(METALIUM_HERE) {}
+  explicit CoreLocalMem(T *word, METALIUM_SITE) : address(uint32_t(uintptr_t(word))), site(METALIUM_HERE) {}
+  uint32_t operator*() const { return machine::semaphore_value(site, address); }
 };
 namespace experimental {
 using ::CoreLocalMem;

@@ -34,7 +34,7 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before, replace
-from tlx_xdsl.ttl.analysis.multitile import sub_block
+from tlx_xdsl.ttl.analysis.multitile import Pieces, sub_block
 from tlx_xdsl.ttl.dialects import ttl
 
 # `linalg.generic` operations whose bodies compute with tiles.
@@ -147,7 +147,7 @@ def in_pieces(generic: StructuredT, tiles: int, *, equal: bool = False) -> list[
     """Replace an operation by loops over sub-blocks of at most so many tiles, all `equal` or not; those on these."""
     sizes = loops_of(generic)
     cut = parallel(generic)
-    pieces = sub_block([sizes[loop] for loop in cut], tiles, equal=equal)
+    pieces = pieces_of(generic, tiles, equal=equal)
     if all(each.number == 1 for each in pieces):
         return [generic]
     found: list[StructuredT] = []
@@ -162,6 +162,12 @@ def in_pieces(generic: StructuredT, tiles: int, *, equal: bool = False) -> list[
         found.append(_sub_block(generic, anchor, ranges))
     Rewriter.erase_op(generic)
     return found
+
+
+def pieces_of(generic: ttl.ComputeOp | linalg.GenericOp, tiles: int, *, equal: bool = False) -> tuple[Pieces, ...]:
+    """Return how each parallel loop is cut for sub-blocks of at most so many tiles."""
+    sizes = loops_of(generic)
+    return sub_block([sizes[loop] for loop in parallel(generic)], tiles, equal=equal)
 
 
 def _loop(anchor: Operation, generic: Operation, begin: int, end: int, step: int) -> tuple[Operation, SSAValue]:

@@ -27,6 +27,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
@@ -37,29 +38,97 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.ttl.analysis.multitile import in_order
 from tlx_xdsl.ttl.dialects import ttkernel, ttl
 
 from ..thread_function import Constants, Emitter, Number, Scalar, ThreadFunction
 from .tile_calls import call, calls_of
-from .tiling import ACCUMULATE, DST_PER_TILE, first_of, loops_of, number_of, parallel, tile, tile_ops
+from .tiling import (
+    ACCUMULATE,
+    DST_PER_TILE,
+    TILED,
+    UNROLL,
+    blocks_of,
+    first_of,
+    loops_of,
+    number_of,
+    parallel,
+    pieces_of,
+    tile,
+    tile_ops,
+)
 
 STRAIGHT_LINE = 16
 """Tiles that are loaded, or products of two, up to which a sub-block has no loops: as many as registers at most."""
 
 
-def lower_generic(generic: linalg.GenericOp, thread: ThreadFunction) -> None:
-    """Replace a computation with tiles by calls."""
+def lower_generic(generic: linalg.GenericOp, thread: ThreadFunction, *, block_calls: bool = True) -> None:
+    """Replace a computation with tiles by calls; `block_calls`: those for several tiles, where they do the same."""
     around = _Setup(generic, thread)
-    around.begin(thread.emitter(generic))
+    packs_blocks = block_calls and _is_packed_in_order(generic)
+    first = _block_product(generic, *_first_sizes(generic)) if block_calls else None
+    around.begin(thread.emitter(generic), first)
     # What comes after the sub-blocks is inserted before an operation that stays.
     after = generic.next_op
     assert after is not None, "a block ends in an operation"
     location = generic.location
     for part in tile(generic):
-        _SubBlock(part, thread).lower()
+        product_ = None if first is None else _block_product(part, *loops_of(part)[:2])
+        _SubBlock(part, thread, product_, packs_blocks=packs_blocks).lower(prepared=first)
     emit = thread.emitter(after)
     emit.location = location
     around.end(emit)
+
+
+class BlockProduct(NamedTuple):
+    """Sizes of a product by `matmul_block`: tiles in a row and in a column of the result, and in a row on the left."""
+
+    ct: int
+    rt: int
+    kt: int
+
+    def prepare(self, buffers: Sequence[SSAValue], emit: Emitter) -> None:
+        """Emit what prepares for it."""
+        sizes = [emit.i32(each) for each in (0, *self)]
+        emit.add_op(ttkernel.MMBlockInitOp(operands=[*buffers, *sizes]))
+
+
+def _first_sizes(generic: linalg.GenericOp) -> list[int]:
+    """The sizes of the first sub-block."""
+    if TILED in generic.attributes:
+        return [loops_of(generic)[loop] for loop in parallel(generic)]
+    return [each.high for each in pieces_of(generic, number_of(generic, UNROLL))]
+
+
+_PRODUCT_MAPS = [AffineMap(3, 0, tuple(map(AffineDimExpr, dims))) for dims in ((0, 2), (2, 1), (0, 1))]
+
+
+def _block_product(generic: linalg.GenericOp, *sizes: int) -> BlockProduct | None:
+    """The product of blocks that an operation on sub-blocks of these sizes is, if any."""
+    ops = tile_ops(generic)
+    if len(ops) != 1 or not isinstance(ops[0], ttl.TileMatmulOp) or prod(sizes) == 1:
+        return None
+    blocks, maps = blocks_of(generic)
+    left, right = (memref.strides_of(block.type)[0] for block in blocks[:2])
+    if [each.data for each in maps] != _PRODUCT_MAPS or right[-1] != 1 or left[0] is None:
+        return None
+    rows, columns = sizes
+    return BlockProduct(columns, rows, left[0])
+
+
+def _is_packed_in_order(generic: linalg.GenericOp) -> bool:
+    """Return whether all that is written to a reservation are the tiles of a computation, one after the other."""
+    view = generic.outputs[0]
+    acquire = view.owner
+    return (
+        isinstance(acquire, ttl.AcquireOp)
+        and len(generic.outputs) == 1
+        and number_of(generic, DST_PER_TILE) == 1
+        and ACCUMULATE not in generic.attributes
+        and acquire.parent is generic.parent
+        and view.has_one_use()
+        and in_order(pieces_of(generic, number_of(generic, UNROLL)))
+    )
 
 
 class _Setup:
@@ -80,12 +149,14 @@ class _Setup:
         assert isinstance(argument, BlockArgument)
         return self._buffers[argument]
 
-    def begin(self, emit: Emitter) -> None:
+    def begin(self, emit: Emitter, product_: BlockProduct | None) -> None:
         """Configure the units for the types of the buffers, and the packer for accumulation."""
         if (common := self._configuration()) is not None:
             emit.add_op(common)
         for op in self._ops:
-            if isinstance(op, ttl.TileAccumulatingOp):
+            if product_ is not None:
+                product_.prepare([*map(self.cb, calls_of(op).buffers), self.output], emit)
+            elif isinstance(op, ttl.TileAccumulatingOp):
                 emit.add_op(calls_of(op).preparation(self)[1])
         if self._is_accumulation:
             on = emit.i32(1)
@@ -154,9 +225,13 @@ class _Tile:
 class _SubBlock:
     """The calls between an acquire and a release."""
 
-    def __init__(self, generic: linalg.GenericOp, thread: ThreadFunction) -> None:
+    def __init__(
+        self, generic: linalg.GenericOp, thread: ThreadFunction, product_: BlockProduct | None, *, packs_blocks: bool
+    ) -> None:
         self._generic = generic
         self._thread = thread
+        self._product = product_
+        self._packs_blocks = packs_blocks
         self._emit = Arithmetic(thread.constants, generic)
         self._sizes = loops_of(generic)
         self._parallel = parallel(generic)
@@ -191,9 +266,11 @@ class _SubBlock:
             found = emit.add(emit.mul(found, self._sizes[loop], i32), coordinates[loop], i32)
         return found
 
-    def lower(self) -> None:
-        """Emit the calls and erase the operation."""
+    def lower(self, prepared: BlockProduct | None) -> None:
+        """Emit the calls and erase the operation; `prepared` is the product of blocks that the unit is prepared for."""
         emit = self._emit
+        if self._product != prepared and self._product is not None:
+            self._product.prepare([*map(self.cb, calls_of(self._ops[0]).buffers), self.output], emit)
         emit.add_op(ttkernel.TileRegsAcquireOp())
         for op in self._ops:
             self._compute(op)
@@ -202,10 +279,14 @@ class _SubBlock:
         emit.add_op(ttkernel.TileRegsWaitOp())
         end = self._generic.body.block.last_op
         assert end is not None, "checked by the verifier"
-        for argument, value in zip(self._outputs, end.operands, strict=True):
-            for each in self._tiles(self._parallel):
-                operands = [each.register(value), each.cb(argument), each.tile(argument)]
-                each.emit.add_op(ttkernel.PackTileOp(operands=operands))
+        if self._packs_blocks:
+            count = emit.i32(prod(self._sizes[loop] for loop in self._parallel))
+            emit.add_op(ttkernel.PackTileBlockOp(operands=[emit.i32(0), self.output, count]))
+        else:
+            for argument, value in zip(self._outputs, end.operands, strict=True):
+                for each in self._tiles(self._parallel):
+                    operands = [each.register(value), each.cb(argument), each.tile(argument)]
+                    each.emit.add_op(ttkernel.PackTileOp(operands=operands))
         emit.add_op(ttkernel.TileRegsReleaseOp())
         views = list(self._generic.operands)
         Rewriter.erase_op(self._generic)
@@ -219,6 +300,13 @@ class _SubBlock:
         # Outer loops are reductions: neighbouring calls don't wait for each other's registers.
         loops = [loop for loop in loops if loop not in self._parallel] + self._parallel
         self._emit.location = op.location
+        if self._product is not None:
+            loops = [loop for loop in loops if loop not in self._parallel]
+            sizes = [self._emit.i32(each) for each in (0, *self._product)]
+            for each in self._tiles(loops):
+                one = call(op, calls, each)
+                each.emit.add_op(ttkernel.MatmulBlockOp(operands=[*one.operands, *sizes]))
+            return
         if not is_loop:
             key, prepare = calls.preparation(self)
             if key != self._prepared:

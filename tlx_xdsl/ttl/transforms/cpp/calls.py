@@ -227,8 +227,8 @@ def reconfigure(
 def _init_sfpu(op: ttkernel.InitSFPUOp, to: Conversion) -> None:
     end_broadcast(to)
     if to.profile.has_startup:
+        # The tiles that come from it have an init of their own.
         reconfigure(to, op.icb, out=op.ocb)
-        to.call("copy_init", [to.value(op.icb)])
     else:
         to.call("init_sfpu", _operands(op, to))
 
@@ -267,6 +267,17 @@ def _matmul_init(op: ttkernel.MMInitOp, to: Conversion) -> None:
         to.call("matmul_init", [to.value(op.in0), to.value(op.in1)])
     else:
         to.call("mm_init", _operands(op, to))
+
+
+@convert_call.register
+def _matmul_block_init(op: ttkernel.MMBlockInitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    operands = _operands(op, to)
+    if to.profile.has_startup:
+        reconfigure(to, op.in0, op.in1, op.out, swapped=True)
+        to.call("matmul_block_init", [*operands[:2], *operands[3:]])
+    else:
+        to.call("mm_block_init", operands)
 
 
 @convert_call.register
@@ -404,6 +415,13 @@ def _pack(op: ttkernel.PackTileOp, to: Conversion) -> None:
         reconfigure(to, None, out=op.cb)
     # Without the argument the packer goes on to the next tile, whatever the index.
     to.call("pack_tile", _operands(op, to), template=["true"])
+
+
+@convert_call.register
+def _pack_block(op: ttkernel.PackTileBlockOp, to: Conversion) -> None:
+    if to.packs_formats:
+        reconfigure(to, None, out=op.cb)
+    to.call(_callee(op, to), _operands(op, to))
 
 
 @convert_call.register

@@ -14,7 +14,14 @@ from tlx_xdsl.transforms.rewriting import OpT
 from tlx_xdsl.ttl.cpp.profiles import CppProfile
 from tlx_xdsl.ttl.dialects.emitc.expressions import CastOp, ConstantOp
 from tlx_xdsl.ttl.dialects.ttcore import register_bytes
-from tlx_xdsl.ttl.dialects.ttkernel import CBType, GetCompileTimeArgValOp, PackTileOp, TensorAccessorArgsOp, ThreadKind
+from tlx_xdsl.ttl.dialects.ttkernel import (
+    CBType,
+    GetCompileTimeArgValOp,
+    PackTileBlockOp,
+    PackTileOp,
+    TensorAccessorArgsOp,
+    ThreadKind,
+)
 from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD, ThreadAttr
 from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp
 
@@ -24,6 +31,8 @@ SIZE = EmitC_SizeT()
 SIGNED_SIZE = EmitC_PtrDiffT()
 ADDRESS = IntegerType(32, Signedness.UNSIGNED)
 """Addresses and what else the API has as `uint32_t`."""
+PACKS = (PackTileOp, PackTileBlockOp)
+"""What writes registers to a circular buffer."""
 
 
 class Conversion:
@@ -53,9 +62,13 @@ class Conversion:
         self.has_wide_registers = any(register_bytes(each) > 2 for each in formats) or (
             driver is not None and driver.fp32_dest_acc_en
         )
-        packed = {data_type(op.cb) for op in function.walk() if isinstance(op, PackTileOp)}
+        packed = {data_type(op.cb) for op in function.walk() if isinstance(op, PACKS)}
         self.packs_formats = len(packed) > 1
         """Whether the buffers that are packed to do."""
+        self.network: SSAValue | None = None
+        """The object of the network, where the profile has objects."""
+        self.objects: dict[SSAValue, SSAValue] = {}
+        """The objects of circular buffers that have numbers, too."""
         self._values: dict[SSAValue, SSAValue] = {}
         self._origin: Operation = function
 
@@ -144,6 +157,11 @@ class Conversion:
 def opaque(text: str) -> EmitC_OpaqueType:
     """A type that is written as it is."""
     return EmitC_OpaqueType(StringAttr(text))
+
+
+def opaque_value(text: str) -> EmitC_OpaqueAttr:
+    """An argument that is written as it is."""
+    return EmitC_OpaqueAttr(StringAttr(text))
 
 
 def data_type(buffer: SSAValue) -> Attribute:

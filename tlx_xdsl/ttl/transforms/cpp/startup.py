@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.ttl.dialects import ttkernel
 
-from .conversion import Conversion
+from .conversion import PACKS, Conversion
 
 
 class _Buffers(NamedTuple):
@@ -47,8 +47,9 @@ def _configured(op: Operation) -> _Buffers | None:
     return None
 
 
-@_configured.register
-def _product(op: ttkernel.MMInitOp) -> _Buffers:
+@_configured.register(ttkernel.MMInitOp)
+@_configured.register(ttkernel.MMBlockInitOp)
+def _product(op: ttkernel.MMInitOp | ttkernel.MMBlockInitOp) -> _Buffers:
     return _Buffers((op.in0, op.in1), op.out, reversed=True)
 
 
@@ -75,6 +76,6 @@ def _transposition(op: ttkernel.TransposeWHInitOp) -> _Buffers:
 def _first_buffers(function: FuncOp) -> _Buffers | None:
     """The buffers of a thread that only copies, or only writes."""
     copied = next((op.cb for op in function.walk() if isinstance(op, ttkernel.CopyTileInitOp)), None)
-    packed = next((op.cb for op in function.walk() if isinstance(op, ttkernel.PackTileOp)), None)
+    packed = next((op.cb for op in function.walk() if isinstance(op, PACKS)), None)
     first, last = copied or packed, packed or copied
     return None if first is None or last is None else _Buffers((first,), last)

@@ -35,6 +35,7 @@ from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
 
 from .calls import convert_call
 from .conversion import SIGNED_SIZE, SIZE, Conversion
+from .objects import convert_object
 
 _PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
 _FIRST_SIGNED, _FIRST_UNSIGNED = 2, 6
@@ -66,7 +67,7 @@ def convert(op: Operation, to: Conversion) -> None:
 
 @convert.register
 def _call(op: TTKernelOp, to: Conversion) -> None:
-    convert_call(op, to)
+    (convert_object if to.profile.has_objects else convert_call)(op, to)
 
 
 @convert.register

@@ -47,6 +47,7 @@ struct Vector {
     const Vector& mode(int = 0) const;
     uint32_t get() const;
     void in_use() const;
+    bool any() const;
 };
 
 #define STAND_IN_OPERATOR(op, Result)                                                    \

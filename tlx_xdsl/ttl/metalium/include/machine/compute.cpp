@@ -137,8 +137,8 @@ void transpose(Site site, const char *name, uint32_t cb, uint32_t tile, uint32_t
   current->compute.defined[index] = true;
 }
 
-void matmul(Site site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t index) {
-  check_unit(site, "matmul_tiles");
+void matmul(Site site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t index, int block) {
+  check_unit(site, block ? "matmul_block" : "matmul_tiles", block);
   float *to = dst(site, index, adds), x[ELEMENTS], y[ELEMENTS];
   fetch(site, a, i, x);
   fetch(site, b, j, y);
