@@ -11,7 +11,8 @@ from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource
 
 from ..language.kernel import Kernel
-from ..language.tensors import TILE, Layout, TensorSpec, as_dtype, interleaved, sharded, tiled
+from ..language.tensors import TensorSpec, as_dtype, interleaved, tiled
+from .memory_config import place_of
 
 Spec: TypeAlias = TensorSpec | float
 """What is known of an argument when a kernel is compiled: a tensor, or a number."""
@@ -71,7 +72,10 @@ def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[Spec, ...]:
         spec = known.get(name)
         layout, space = (default, "DRAM") if spec is None else (spec.layout, spec.memory_space)
         if spec is None and hasattr(array, "memory_config"):
-            layout, space = _placed(name, array)
+            try:
+                layout, space = place_of(name, array)
+            except InputError as error:
+                raise _at_parameter(kernel, name, str(error)) from error
         shape = tuple(int(size) for size in array.shape)
         # NumPy has no block floats: an annotation alone says that elements are packed as such.
         try:
@@ -80,18 +84,3 @@ def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[Spec, ...]:
         except (InputError, InputTypeError) as error:
             raise _at_parameter(kernel, name, str(error)) from error
     return tuple(found)
-
-
-def _placed(name: str, tensor: Any) -> tuple[Layout, str]:
-    """Read off a tensor of `ttnn` where it lies: its layout, and `DRAM` or `L1`."""
-    memory = tensor.memory_config()
-    space = "L1" if "L1" in str(memory.buffer_type) else "DRAM"
-    is_tiled = "TILE" in str(tensor.layout)
-    if "INTERLEAVED" in str(memory.memory_layout):
-        return tiled if is_tiled else interleaved, space
-    shape = memory.nd_shard_spec.shard_shape if memory.shard_spec is None else memory.shard_spec.shape
-    if not is_tiled or len(shape) != len(tensor.shape):
-        raise InputError(f"'{name}' has shards that are not of tiles: expected a sharded tensor with ttnn.TILE_LAYOUT")
-    shard = [-(-int(size) // TILE) for size in shape]
-    tiles = [-(-int(size) // TILE) for size in tensor.shape]
-    return sharded([-(-n // size) for n, size in zip(tiles, shard, strict=True)], shard), space

@@ -35,6 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="the name may be left out where there is one kernel")
     repeated: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--arg", **repeated, metavar="NAME=VALUE", help="value of a tensor, see below")
+    parser.add_argument(
+        "--memory", **repeated, metavar="NAME=PLACE",
+        help="where a tensor lies: l1, dram, or height_sharded[ROWS,COLUMNS], width_ or block_, with @l1 or @dram",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of random numbers and of the schedule (0)")
     parser.add_argument(
         "--profile", default="0.81", nargs="?", const="", metavar="RELEASE",

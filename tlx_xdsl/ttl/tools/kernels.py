@@ -34,6 +34,7 @@ from ..interpreter.ttkernel.threads import choices_text
 from ..language.kernel import Kernel
 from ..runtime import Options, Prepared, compile_kernel, specs_of
 from ..runtime.launch import launch_arrays
+from ..runtime.memory_config import memory_named, placed
 from ..runtime.specs import annotated, parameters
 from ..runtime.stand_in import ttl_importable
 
@@ -74,7 +75,13 @@ def _arguments(args: argparse.Namespace, kernel: Kernel) -> dict[str, Any]:
     texts = described | texts
     if missing := [f"--arg {name}=randn[ROWS,COLUMNS]" for name in names if name not in texts]:
         raise CompilationError(f"'{kernel.name}' needs values: {' '.join(missing)}")
-    return {name: _argument(name, texts[name], args.seed) for name in names}
+    values = {name: _argument(name, texts[name], args.seed) for name in names}
+    layout = "TILE" if kernel.tiled else "ROW_MAJOR"
+    for name, text in assignments(args.memory, "--memory").items():
+        if not isinstance(values.get(name), np.ndarray) or name in known:
+            raise CompilationError(f"--memory: '{name}' is no tensor of '{kernel.name}' without an annotation")
+        values[name] = placed(values[name], memory_named(text), layout)
+    return values
 
 
 def _argument(name: str, text: str, seed: int) -> Any:

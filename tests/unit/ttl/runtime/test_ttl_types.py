@@ -1,6 +1,6 @@
 """Tiles of every data format, and mixtures of them: what three machines compute is what numpy does.
 
-The expected numbers of block floats come from `tests/unit/numerics/test_ttl_formats.py`, those of typecasts from here.
+How block floats are packed is tested in `tests/unit/numerics/test_ttl_formats.py`.
 """
 
 # covers: ttl.tensors, ttl.math
@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from tests.fuzz.ttl import has_compiler, kernel_of
+from tests.fuzz.ttl_types import trial
+from tests.unit.volume import is_full
 from tlx_xdsl.ttl.formats import named
 from tlx_xdsl.ttl.runtime import run
 from tlx_xdsl.ttl.tiles import from_pages, to_pages
@@ -177,3 +179,10 @@ def test_typecasts(tmp_path, source, target):
         tmp_path, {"a": source, "out": target}, f"ttl.math.typecast(a, ttl.{NAMES[target]})", {"a": array}
     ):
         np.testing.assert_array_equal(out.view(np.uint8), wanted.view(np.uint8))
+
+
+@pytest.mark.parametrize("number", range(100 if is_full() else 3))
+def test_random_kernels(number):
+    """`python -m tests.fuzz.ttl_types 100` runs more of them."""
+    ended = trial(number)
+    assert ended.kind == "ok", ended.detail

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def
 
-from .base import INDEX, ComputeOp
+from .base import INDEX, ComputeOp, SFPUInitOp
 
 
-class IntTileInitOp(ComputeOp):
+class IntTileInitOp(SFPUInitOp):
     """Base of what prepares for operations on integers: `format` is their type."""
 
     format = prop_def(Attribute)
@@ -108,7 +108,7 @@ class FillTileIntOp(ComputeOp):
 
 
 @irdl_op_definition
-class TypecastTileInitOp(ComputeOp):
+class TypecastTileInitOp(SFPUInitOp):
     """Prepare for `typecast_tile` between these types."""
 
     name = "ttkernel.typecast_tile_init"
