@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.runtime.jit.tuning import Config, autotune, heuristics
     from tlx_xdsl.runtime.kernel import Kernel
     from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+    from tlx_xdsl.runtime.ranks.simulated import symmetric
     from tlx_xdsl.runtime.show.pages import show
     from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret, interpret_text
     from tlx_xdsl.runtime.steps import Step, first_step
@@ -49,6 +50,7 @@ __all__ = [
     "run_ptx",
     "set_cpu_threads",
     "show",
+    "symmetric",
     "uninitialized",
 ]
 
@@ -74,6 +76,7 @@ _HOMES = {
     "run_ptx": "tlx_xdsl.ptx.launch",
     "set_cpu_threads": "tlx_xdsl.cpu.runtime.pool",
     "show": "tlx_xdsl.runtime.show.pages",
+    "symmetric": "tlx_xdsl.runtime.ranks.simulated",
     "uninitialized": "tlx_xdsl.runtime.driver.host_values",
 }
 

@@ -11,6 +11,7 @@ from tlx_xdsl.text.diagnostics import source_location
 
 from .causes import cause_of
 from .faults import Deadlock, fault_at, location_of
+from .grid import program_text
 from .machine import Cluster, Task
 from .mbarrier import Mbarrier
 from .registry import Waiting
@@ -43,6 +44,19 @@ def deadlock(cluster: Cluster) -> Deadlock:
     fault = fault_at(first.waiting.op, message, notes, Deadlock)
     assert isinstance(fault, Deadlock)
     return fault
+
+
+def waits(cluster: Cluster) -> list[str]:
+    """Notes of what each task of another cluster waits for, in the same deadlock."""
+    return [
+        Note(
+            f"{location_of(task.waiting.op)}: {task.label} of program {program_text(cluster.blocks[0].program)} "
+            f"{task.waiting.reason()}",
+            source_location(task.waiting.op.location),
+        )
+        for task in cluster.tasks
+        if task.waiting is not None
+    ]
 
 
 def _plural(reason: str, tasks: int) -> str:

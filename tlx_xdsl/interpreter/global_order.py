@@ -8,7 +8,8 @@ memory consistency model (PTX ISA, "Memory Consistency Model") that is:
   volatile counts as atomic, and orders nothing;
 * a release orders what its task knows before the acquire that reads what it wrote, or what later atomic operations made
   of it. Here an acquire takes all releases at its address so far: programs run in one order, and the read has the last
-  value. Those of scope `cta` are for the same thread block only;
+  value. Those of scope `cta` are for the same thread block only, and where several GPUs run the kernel those of
+  scope `gpu` for the same one;
 * a fence of scope `gpu` and more makes a release of the atomic operations after it, and an acquire of those before it;
 * a bulk store (`cp.async.bulk`, "async-group completion") has written when its task has waited for it without `.read`;
 * what threads or cp.async have written is visible to TMA and bulk copies (the async proxy) only after a proxy fence for
@@ -24,7 +25,7 @@ much memory as there are different ones.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,7 @@ from .clocks import Clock
 from .dependent_launches import DependentLaunch
 from .global_access import Access, Strength, strength_of
 from .global_memory import Buffer, GlobalMemory
+from .grid import Program
 from .global_races import of_other_threads, race, too_early, unfenced, warn_of_sums
 from .races import Actor
 from .touches import Touch, global_touch
@@ -51,12 +53,15 @@ _LOOKED_AT = 8
 
 Index = slice | Integers
 
+Place: TypeAlias = tuple[Strength, Program]
+"""Those that operations of a strength reach."""
+
 
 class Accessor(Protocol):
     """Maker of an access: a task, or one of its asynchronous operations."""
 
     clock: Clock
-    program: tuple[int, int, int]
+    program: Program
     issue: tuple[int, int] | None
 
     def actor(self, op: Operation) -> Actor:
@@ -98,10 +103,10 @@ class GlobalOrder:
     in_turn: bool = False
     """Whether programs wait in loops for their turn, and so add in an order that is meant. That of a counter from which
     they take their work is one by chance."""
-    released: dict[tuple[int, tuple[int, int, int] | None], Clock] = field(
-        default_factory=dict[tuple[int, tuple[int, int, int] | None], Clock]
-    )
-    """For each address, and program where the scope is that, what those knew who have released something there."""
+    ranks: int = 0
+    """GPUs that run the kernel side by side; 0 for one, whose programs have no rank."""
+    released: dict[tuple[int, Place], Clock] = field(default_factory=dict[tuple[int, "Place"], Clock])
+    """For each address and scope, what those knew who have released something there."""
     dependent: DependentLaunch | None = None
     """What is accessed before and after the wait for earlier launches, where the kernel has one."""
     touches: list[Touch] | None = None
@@ -124,6 +129,35 @@ class GlobalOrder:
         """The number before the first agent of the next cluster."""
         self._clusters += 1
         return self._clusters * AGENTS
+
+    def strength(self, op: Operation) -> Strength:
+        """Return the strength of the accesses of `op`; with one GPU, no scope is wider than it."""
+        if (found := self._strengths.get(op)) is None:
+            found = strength_of(op)
+            found = self._strengths[op] = self._widest if found is Strength.SYS else found
+        return found
+
+    @property
+    def _widest(self) -> Strength:
+        return Strength.SYS if self.ranks else Strength.GPU
+
+    def release(self, address: int, program: Program, strength: Strength, known: Clock) -> None:
+        """Release what is known to those in the scope of an operation at an address."""
+        key = address, _place(program, strength)
+        if (held := self.released.get(key)) is None:
+            held = self.released[key] = known.copy()
+        held.join(known)
+
+    def acquired(self, address: int, program: Program, strength: Strength) -> list[Clock]:
+        """What an operation at an address may acquire: releases whose scope has `program`, and from within its own.
+
+        Two operations synchronise where the scope of each has the thread of the other (PTX ISA, "Morally Strong
+        Operations").
+        """
+        places = [_place(program, each) for each in Strength if each is not Strength.WEAK]
+        if strength is Strength.SYS:
+            places += [(strength, (rank,)) for rank in range(self.ranks) if rank != program[3]]
+        return [self.released[address, place] for place in places if (address, place) in self.released]
 
     def touch(self, touch: Touch) -> None:
         """Note what a step touches, where someone asks for it."""
@@ -226,9 +260,7 @@ class GlobalOrder:
         return shadow, (index[:, None] * parts + np.arange(parts)).ravel()
 
     def _access(self, memory: Accessor, op: Operation, kind: str) -> Access:
-        if (strength := self._strengths.get(op)) is None:
-            strength = self._strengths[op] = strength_of(op)
-        return Access(memory.actor(op), memory.program, strength, kind == "read", memory.issue)
+        return Access(memory.actor(op), memory.program, self.strength(op), kind == "read", memory.issue)
 
     def _number(self, access: Access) -> int:
         key = (access.actor.agent, access.actor.step, access.actor.op, access.reads_only)
@@ -260,7 +292,7 @@ class GlobalOrder:
             access = self._accesses[number]
             assert access is not None
             grown = self._grown[number, held] = len(self._sets)
-            self._sets.append((number, held, access.strength is Strength.GPU and self._sets[held][2]))
+            self._sets.append((number, held, access.strength is self._widest and self._sets[held][2]))
         return grown
 
     def _check(
@@ -269,7 +301,7 @@ class GlobalOrder:
         chosen = held[index]
         if not chosen.any():
             return
-        joins = now.strength is Strength.GPU and not now.actor.is_async
+        joins = now.strength is self._widest and not now.actor.is_async
         for each in _different(chosen):
             rest: int = each
             if is_set and joins and self._sets[each][2]:
@@ -314,6 +346,11 @@ def last_writers(order: GlobalOrder, memory: GlobalMemory) -> dict[str, SourceLo
     found = [(buffer.name, order.last_writer(buffer)) for buffer in memory]
     places = [(name, None if op is None else source_location(op.location)) for name, op in found]
     return {name: place for name, place in places if place is not None}
+
+
+def _place(program: Program, strength: Strength) -> Place:
+    """The threads in the scope of an operation; of scope `sys`, the GPU that has made it."""
+    return strength, program if strength is Strength.CTA else program[3:]
 
 
 def _where(shadow: _Shadow, index: Index, at: int, buffer: Buffer) -> str:

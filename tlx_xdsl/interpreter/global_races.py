@@ -7,6 +7,7 @@ from tlx_xdsl.text.diagnostics import report_warning
 
 from .faults import Fault, fault_at, place_note, remedy
 from .global_access import Access, Strength
+from .grid import program_text
 
 
 def race(before: Access, now: Access, where: str) -> Fault:
@@ -54,7 +55,7 @@ def unfenced(before: Access, now: Access, where: str) -> Fault:
 def warn_of_sums(before: Access, now: Access, name: str) -> None:
     """Warn of two reductions that are issued in order, and may be done in another one."""
     where = f"'{name}' in global memory"
-    message = f"{now.who} adds to {where} after that of program {before.program} is issued, which need not be over"
+    message = f"{now.who} adds to {where} after that of program {program_text(before.program)} is issued, which need not be over"
     notes = [
         "sums of floats differ from run to run, whatever orders the programs",
         *(
@@ -73,9 +74,13 @@ def _remedy(before: Access, now: Access) -> list[Note]:
         text = f"a barrier must order them: {before.actor.what} arrives at it, {now.actor.what} waits for it"
     elif Strength.WEAK not in (before.strength, now.strength):
         text = "an atomic operation of scope 'cta' is none for other programs: use scope='gpu'"
+        if before.program[3:] != now.program[3:]:
+            text = "atomic operations are that for other GPUs with scope='sys' only"
     else:
+        scope = "" if before.program[3:] == now.program[3:] else ", scope='sys'"
         text = (
-            f"an atomic operation with sem='release' after that line, by program {before.program}, and one with "
-            f"sem='acquire' at the same address before this line, by program {now.program}, order them"
+            f"an atomic operation with sem='release'{scope} after that line, by program {program_text(before.program)}, "
+            f"and one with sem='acquire'{scope} at the same address before this line, by program "
+            f"{program_text(now.program)}, order them"
         )
     return [*notes, remedy(text)]

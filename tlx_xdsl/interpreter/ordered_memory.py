@@ -15,6 +15,7 @@ from .faults import fault_at
 from .global_access import Strength, strength_of
 from .global_memory import ALIGNMENT, GlobalMemory, offsets_of
 from .global_order import GlobalOrder
+from .grid import Program
 from .races import Actor
 from .within_task import conflicts
 
@@ -31,7 +32,7 @@ class Viewer(Protocol):
         ...
 
     @property
-    def program(self) -> tuple[int, int, int]:
+    def program(self) -> Program:
         """The program whose task it is."""
         ...
 

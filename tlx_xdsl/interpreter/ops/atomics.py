@@ -20,7 +20,7 @@ from tlx_xdsl.dialects.tt import MemSemantic, RMWOp
 from tlx_xdsl.numerics.arrays import Array, Dtype, Integers, poison, unsigned
 
 from ..faults import fault_at
-from ..global_access import Strength, strength_of
+from ..global_access import Strength
 from ..global_memory import GlobalMemory
 from ..global_order import GlobalOrder
 from ..machine import Task
@@ -63,7 +63,7 @@ class _Order:
 
     def __init__(self, op: Operation):
         semantic = MemSemantic(cast(Any, op).sem.value.data)
-        self._is_local = strength_of(op) is Strength.CTA
+        self._op = op
         self._writes = not isinstance(op, tt.AtomicLoadOp | tt.AtomicPollOp)
         self._releases = semantic in (MemSemantic.RELEASE, MemSemantic.ACQUIRE_RELEASE)
         self._acquires = semantic in (MemSemantic.ACQUIRE, MemSemantic.ACQUIRE_RELEASE)
@@ -90,24 +90,37 @@ class _Order:
 
     def _apply_to_all(self, task: Task, order: GlobalOrder, addresses: list[int]) -> None:
         """The same where programs are checked: fences make relaxed operations release and acquire."""
-        program = task.block.program
-        for address in addresses if self._looks else ():
-            for scope in (None, program):
-                if (known := order.released.get((address, scope))) is not None:
-                    (task.clock if self._acquires else task.relaxed).join(known)
-        if self._writes:
-            released = task.release() if self._releases else task.fenced
-            for address in addresses:
-                key = (address, program if self._is_local else None)
-                order.released.setdefault(key, released.copy()).join(released)
+        strength = order.strength(self._op)
+        if self._looks:
+            _acquire(task, order, addresses, strength, by_fence=not self._acquires)
+        if not self._writes:
+            return
+        released = task.release() if self._releases else task.fenced
+        for address in addresses:
+            if strength is Strength.SYS and not self._releases:
+                order.release(address, task.program, Strength.GPU, released)
+                order.release(address, task.program, Strength.SYS, task.fenced_system)
+            else:
+                order.release(address, task.program, strength, released)
 
 
-def order_by_fences(task: Task, order: GlobalOrder, addresses: Array) -> None:
+def _acquire(task: Task, order: GlobalOrder, addresses: list[int], strength: Strength, *, by_fence: bool) -> None:
+    """Acquire what is released at addresses to an operation of that strength, or let the next fence do so."""
+    for address in addresses:
+        if not by_fence:
+            for known in order.acquired(address, task.program, strength):
+                task.clock.join(known)
+            continue
+        for known in order.acquired(address, task.program, Strength.GPU):
+            task.relaxed.join(known)
+        if strength is Strength.SYS:
+            for known in order.acquired(address, task.program, strength):
+                task.relaxed_system.join(known)
+
+
+def order_by_fences(task: Task, order: GlobalOrder, op: Operation, addresses: Array) -> None:
     """Let the fence after a volatile load acquire what is released at its addresses, as after a relaxed one."""
-    for address in np.unique(addresses).tolist():
-        for scope in (None, task.block.program):
-            if (known := order.released.get((address, scope))) is not None:
-                task.relaxed.join(known)
+    _acquire(task, order, np.unique(addresses).tolist(), order.strength(op), by_fence=True)
 
 
 def _memory(task: Task) -> GlobalMemory:
@@ -312,7 +325,7 @@ def plain_load(op: tt.LoadOp, _planner: Any) -> Built:
             pointers = np.broadcast_to(pointers, mask.shape)
         loaded = task.global_memory.load(op, pointers, dtype, mask, other)
         if is_volatile and task.order is not None:
-            order_by_fences(task, task.order, _reached(pointers, mask))
+            order_by_fences(task, task.order, op, _reached(pointers, mask))
         # A masked load of a scalar gives an array without dimensions.
         return loaded[()] if is_scalar else loaded
 

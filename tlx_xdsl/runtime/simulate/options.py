@@ -65,6 +65,11 @@ class Options:
 
     target: str = "sm_90a"
 
+    ranks: int = field(default=0, metadata={"help": "GPUs that run the grid side by side, each all of it"})
+    """GPUs that run the grid side by side, each all of it; as many as symmetric tensors have, where there are some. A
+    list has a value for each, a symmetric tensor memory that all reach. The run then takes place in this process
+    alone, and their accesses to global memory are checked against each other."""
+
     stage: str = field(default=FRONTEND, metadata={"help": "frontend (default), aliased, ttgir, a pass, or ptx"})
     """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, a wing's stage, such as
     `linalg`, `ptx`: the final PTX of stock Triton, or what a wing launches on, such as `cpu`: machine code, whose
@@ -202,6 +207,8 @@ class Options:
                 raise InputError(f"{each.name} must be {' or '.join(choices)}, found '{found}'")
         if self.unwritten == "poison" and (self.stage == PTX or self.stage in wings.names("stages")):
             raise InputError(f"unwritten='poison' is not for the stage '{self.stage}', where masked elements are 0")
+        if self.ranks < 0:
+            raise InputError(f"ranks must be at least 1, found {self.ranks}")
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs must be at least 1, found {self.jobs}")
 
@@ -228,6 +235,7 @@ def run_options(
     num_ctas: int = 1,
     cluster: Sequence[int] = (1, 1, 1),
     target: str = "sm_90a",
+    ranks: int = 0,
     stage: str = FRONTEND,
     schedule: str = POLICIES[0],
     seed: int = 0,

@@ -1,0 +1,115 @@
+"""Kernels on several GPUs of one host: the memory of peers, and signals between them.
+
+Each GPU is a *rank*. A symmetric tensor has memory of one shape on every rank, and a kernel that takes it can reach all
+of them. Every rank runs the whole grid.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from ..composite_types import pointer_type
+from ..core import constexpr_function
+from ..creation import cast
+from ..debug import debug_barrier, static_assert
+from ..dtypes import int32
+from ..marks import library
+from ..memory import atomic_add, atomic_xchg, load, multiple_of
+
+if TYPE_CHECKING:
+    from ..arguments import Value
+    from ..objects import tensor
+
+    constexpr: TypeAlias = Any
+else:
+    from ..compile_time import constexpr
+
+__all__ = ["Peers", "peer", "rank", "signal", "wait_signal", "world_size"]
+
+
+class Peers(NamedTuple):
+    """A symmetric tensor as a kernel's argument: the table of its addresses, and what is known when it is compiled."""
+
+    table: Any
+    """Pointer to `world + 1` numbers of 64 bits: the address on each rank, then the rank that runs the kernel."""
+    world: Any
+    """Number of ranks, a constexpr."""
+    dtype: Any
+    """Element type, a constexpr."""
+
+
+@library()
+def world_size(peers: Any) -> int:
+    """The number of ranks that share the symmetric tensor, a compile-time integer."""
+    return peers.world
+
+
+@library()
+def rank(peers: Any) -> tensor:
+    """The rank of the GPU that runs the program, an int32 from 0 to `world_size(peers) - 1`."""
+    return cast(load(peers.table + peers.world), int32)
+
+
+@library()
+def peer(peers: Any, rank: Value) -> tensor:
+    """Pointer to the first element of a symmetric tensor on `rank`, which is at a multiple of 16 bytes.
+
+    It is as any other pointer: loads, stores and atomic operations reach the other GPU's memory. They order memory
+    between GPUs with `scope="sys"` only.
+    """
+    return multiple_of(cast(load(peers.table + rank), pointer_type(peers.dtype)), 16)
+
+
+@constexpr_function
+def _one_of(value: Any, known: Any) -> bool:
+    return value in known
+
+
+@library()
+def signal(
+    pad: tensor,
+    index: Value,
+    value: Value = 1,
+    op: constexpr = "add",
+    sem: constexpr = "release",
+    scope: constexpr = "sys",
+) -> None:
+    """Signal whoever waits for counter `index` of a pad: all that this task's threads have written comes before it.
+
+    `pad` points to int32 or int64 counters, most often of another rank: `tlx.peer(pads, to)`. `op` is "add", which adds
+    `value` (PTX: red.release.sys), or "set", which replaces the counter. What TMA stores must be waited for first, by
+    `async_descriptor_store_wait(0)`.
+    """
+    static_assert(_one_of(op, ("add", "set")), "'op' must be 'add' or 'set'")
+    static_assert(_one_of(sem, ("release", "relaxed", "acq_rel")), "'sem' must be 'release', 'acq_rel' or 'relaxed'")
+    debug_barrier()
+    if op == "add":
+        atomic_add(pad + index, value, sem=sem, scope=scope)
+    else:
+        atomic_xchg(pad + index, value, sem=sem, scope=scope)
+
+
+@library()
+def wait_signal(
+    pad: tensor,
+    index: Value,
+    value: Value,
+    compare: constexpr = ">=",
+    sem: constexpr = "acquire",
+    scope: constexpr = "sys",
+) -> None:
+    """Wait until counter `index` of a pad is at least `value`; what came before the signals is visible then.
+
+    `pad` points to the counters of this rank: `tlx.peer(pads, tlx.rank(pads))`. One thread reads (PTX: atom.acquire.sys),
+    then all threads of the task meet. `compare` is ">=" or "==". Counters that only grow need no reset: wait for the
+    number of the launch times the signals of one launch.
+    """
+    static_assert(_one_of(compare, (">=", "==")), "'compare' must be '>=' or '=='")
+    static_assert(_one_of(sem, ("acquire", "relaxed")), "'sem' must be 'acquire' or 'relaxed'")
+    if compare == ">=":
+        while atomic_add(pad + index, 0, sem=sem, scope=scope) < value:
+            pass
+    else:
+        while atomic_add(pad + index, 0, sem=sem, scope=scope) != value:
+            pass
+    debug_barrier()

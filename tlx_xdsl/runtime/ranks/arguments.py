@@ -1,0 +1,97 @@
+"""The arguments of a launch on several ranks, told apart: what the kernel of each one gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from tlx_xdsl.errors import InputError, InputTypeError
+from tlx_xdsl.frontend.python.source import KernelSource, Signature
+from tlx_xdsl.interpreter.arguments import bound_at
+from tlx_xdsl.interpreter.code import Function
+from tlx_xdsl.numerics.host_arrays import Addressed, addresses_of
+
+from ..driver.host_values import Typed, is_constant, type_of, typed
+from .simulated import SymmetricArray
+
+
+def ranks_of(arguments: Mapping[str, Any], asked: int) -> int:
+    """Return on how many ranks a launch is: as many as its symmetric tensors have, or as are asked for; 0 for one GPU.
+
+    Raises InputError where these differ.
+    """
+    for name, value in arguments.items():
+        if isinstance(value, SymmetricArray):
+            if asked not in (0, len(value)):
+                raise InputError(f"'{name}' is symmetric over {len(value)} ranks, and ranks={asked}")
+            asked = len(value)
+    return asked
+
+
+def of_ranks(arguments: Mapping[str, Any], ranks: int) -> list[dict[str, Any]]:
+    """The arguments of each rank: of a list the item with its number, of a symmetric tensor its table, else the value.
+
+    Raises TypeError for an array that several ranks would share, and for a list of another length.
+    """
+    return [{name: _of_rank(name, value, rank, ranks) for name, value in arguments.items()} for rank in range(ranks)]
+
+
+def _of_rank(name: str, value: Any, rank: int, ranks: int) -> Any:
+    if isinstance(value, SymmetricArray):
+        return value.peers(rank)
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        if len(items) != ranks:
+            raise InputTypeError(f"'{name}' must have a value for each of {ranks} ranks, found {len(items)}")
+        return items[rank]
+    if is_constant(value) or isinstance(value, bool | int | float | str):
+        return value
+    raise InputTypeError(
+        f"'{name}' is one {type(value).__name__}, and no two of {ranks} ranks share memory: give a list with one for each "
+        "rank, or tlx_xdsl.symmetric([...]), which the others reach"
+    )
+
+
+def typed_ranks(
+    source: KernelSource, arguments: Sequence[Mapping[str, Any]], types: Mapping[str, Signature] | None
+) -> list[Typed]:
+    """The types of the arguments of each rank, which are those of one kernel for all.
+
+    What a launch promises of a value, such as its alignment, holds for all ranks or is left out.
+    Raises TypeError for what is a part of the kernel, and differs.
+    """
+    found = [typed(source, each, types) for each in arguments]
+    loose = dict(types or {})
+    for parameter in source.parameters:
+        name = parameter.name
+        signatures = [each.signature.get(name) for each in found]
+        if any(each != signatures[0] for each in signatures):
+            loose[name] = type_of(parameter, arguments[0][name])
+            continue
+        constants = [each.constexprs.get(name) for each in found]
+        if any(repr(each) != repr(constants[0]) for each in constants):
+            raise InputTypeError(f"'{name}' is a part of the kernel, and differs between ranks")
+    return found if loose == (types or {}) else [typed(source, each, loose) for each in arguments]
+
+
+def bind_ranks(
+    function: Function,
+    values: Sequence[Sequence[Any]],
+    names: Sequence[str],
+    symmetric: Mapping[str, SymmetricArray],
+    memory: Addressed,
+) -> list[list[Any]]:
+    """The values of the arguments of `function` on each rank; arrays and symmetric tensors get addresses in `memory`.
+
+    Raises as `interpreter.arguments.bind` does.
+    """
+    ranks = range(len(values))
+    own = [(f"{name} of rank {rank}", value) for rank in ranks for name, value in zip(names, values[rank], strict=True)]
+    shared = [(f"{name} of rank {rank}", each[rank]) for name, each in symmetric.items() for rank in ranks]
+    found = addresses_of([value for _, value in (*own, *shared)], [name for name, _ in (*own, *shared)], memory)
+    for at, each in enumerate(symmetric.values()):
+        start = len(own) + at * len(values)
+        each.connect([address or 0 for address in found[start : start + len(values)]])
+    count = len(names)
+    of_rank = [found[rank * count : (rank + 1) * count] for rank in ranks]
+    return [bound_at(function, values[rank], names, of_rank[rank]) for rank in ranks]
