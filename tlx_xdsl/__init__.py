@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.runtime.jit.tuning import Config, autotune, heuristics
     from tlx_xdsl.runtime.kernel import Kernel
     from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
-    from tlx_xdsl.runtime.ranks.simulated import symmetric
+    from tlx_xdsl.runtime.ranks.simulated import per_launch, symmetric
     from tlx_xdsl.runtime.show.pages import show
     from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret, interpret_text
     from tlx_xdsl.runtime.steps import Step, first_step
@@ -47,6 +47,7 @@ __all__ = [
     "interpret",
     "interpret_text",
     "jit",
+    "per_launch",
     "run_ptx",
     "set_cpu_threads",
     "show",
@@ -73,6 +74,7 @@ _HOMES = {
     "interpret": "tlx_xdsl.runtime.simulate.interpret",
     "interpret_text": "tlx_xdsl.runtime.simulate.interpret",
     "jit": "tlx_xdsl.runtime.jit",
+    "per_launch": "tlx_xdsl.runtime.ranks.simulated",
     "run_ptx": "tlx_xdsl.ptx.launch",
     "set_cpu_threads": "tlx_xdsl.cpu.runtime.pool",
     "show": "tlx_xdsl.runtime.show.pages",

@@ -39,8 +39,8 @@ from .clocks import Clock
 from .dependent_launches import DependentLaunch
 from .global_access import Access, Strength, strength_of
 from .global_memory import Buffer, GlobalMemory
-from .grid import Program
 from .global_races import of_other_threads, race, too_early, unfenced, warn_of_sums
+from .grid import Program
 from .races import Actor
 from .touches import Touch, global_touch
 from .within_task import Places, may_be_unordered, place_key
@@ -107,6 +107,8 @@ class GlobalOrder:
     """GPUs that run the kernel side by side; 0 for one, whose programs have no rank."""
     released: dict[tuple[int, Place], Clock] = field(default_factory=dict[tuple[int, "Place"], Clock])
     """For each address and scope, what those knew who have released something there."""
+    over: dict[tuple[int, int], Clock] = field(default_factory=dict[tuple[int, int], Clock])
+    """For each GPU and each of its launches, what its programs that have ended knew: it precedes the next launch."""
     dependent: DependentLaunch | None = None
     """What is accessed before and after the wait for earlier launches, where the kernel has one."""
     touches: list[Touch] | None = None

@@ -58,31 +58,40 @@ class Firsts(Sequence[First]):
 
 
 class Unlaunched:
-    """The clusters of one GPU that are not launched yet: they go in order, and only the first ones."""
+    """The clusters of one GPU that are not launched yet: they go in order, and only the first ones.
 
-    def __init__(self, firsts: Sequence[First], rank: int = 0):
+    Of several launches in a row, each has all of them.
+    """
+
+    def __init__(self, firsts: Sequence[First], rank: int = 0, launches: int = 1):
         self.rank = rank
         self._firsts = firsts
+        self._launches = launches
         self._next = 0
 
     def __len__(self) -> int:
         """Return how many are left."""
-        return len(self._firsts) - self._next
+        return len(self._firsts) * self._launches - self._next
+
+    @property
+    def launch(self) -> int:
+        """The number of the launch that the next one is of, from 0."""
+        return self._next // len(self._firsts)
 
     def take(self) -> First:
         """Take the next one."""
         self._next += 1
-        return self._firsts[self._next - 1]
+        return self._firsts[(self._next - 1) % len(self._firsts)]
 
 
-def by_rank(firsts: Sequence[First]) -> list[Unlaunched]:
-    """The clusters that each GPU has to launch: one where programs have no rank."""
+def by_rank(firsts: Sequence[First], launches: int = 1) -> list[Unlaunched]:
+    """The clusters that each GPU has to launch, in each of `launches`; one GPU where programs have no rank."""
     if not firsts or len(firsts[0]) == 3:
         return [Unlaunched(firsts)]
     ranks: dict[int, list[First]] = {}
     for first in firsts:
         ranks.setdefault(first[3], []).append(first)
-    return [Unlaunched(ranks[rank], rank) for rank in sorted(ranks)]
+    return [Unlaunched(ranks[rank], rank, launches) for rank in sorted(ranks)]
 
 
 def firsts_of(grid: tuple[int, int, int], cluster: tuple[int, int, int], ranks: int = 0) -> Firsts:

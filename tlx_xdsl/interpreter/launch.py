@@ -61,7 +61,7 @@ def run_clusters(
     `idle` are clusters of this launch that have run before, to be used again: they know where buffers lie.
     Raises Fault for what a kernel does wrong; what it leaves unfinished is reported as warnings.
     """
-    waiting = by_rank(firsts)
+    waiting = by_rank(firsts, launches_of(launch))
     idle = [] if idle is None else idle
     running: list[_Running] = []
     stuck = 0
@@ -79,6 +79,7 @@ def run_clusters(
                 stuck = 0
                 with noted(current.cluster):
                     check_end(current.cluster)
+                note_end(current.cluster)
                 if launch.order is None:  # what a cluster has done is kept by its agents
                     idle.append(current.cluster)
                 yield current.cluster.time - current.began
@@ -97,8 +98,31 @@ def next_gpu(waiting: Sequence[Unlaunched], running: Sequence[Cluster]) -> Unlau
     """The GPU that launches its next cluster: of those that have one and a place for it, one that runs the fewest."""
     counts = Counter(cluster.gpu for cluster in running)
     most = resident_clusters(running[0]) if running else 1
-    able = [each for each in waiting if each and counts[each.rank] < most]
+    earlier = {cluster.gpu: cluster.number for cluster in running}
+    able = [
+        each for each in waiting
+        if each and counts[each.rank] < most and earlier.get(each.rank, each.launch) == each.launch
+    ]  # fmt: skip
     return min(able, key=lambda each: counts[each.rank], default=None)
+
+
+def launches_of(launch: Launch) -> int:
+    """The launches of each GPU, one after the other."""
+    return len(launch.of_ranks[0]) if launch.of_ranks else 1
+
+
+def note_end(cluster: Cluster) -> None:
+    """Keep what is over when a cluster has ended: the end of a launch makes that visible to the GPU's next one."""
+    order = cluster.launch.order
+    if order is None or launches_of(cluster.launch) == 1:
+        return
+    known = order.over.setdefault((cluster.gpu, cluster.number), Clock())
+    for block in cluster.blocks:
+        assert block.main is not None
+        known.join(block.main.clock)
+    for queue in cluster.queues:
+        known.observe(queue.agent, queue.issued)
+    known.fence(in_global=True)
 
 
 def stuck_launch(running: Sequence[Cluster], waiting: Sequence[Unlaunched]) -> Fault:
@@ -194,7 +218,7 @@ def start(
     """Launch the next cluster, before its first turn, with what schedules it; one of `idle` where there is any."""
     cluster = idle.pop() if idle else Cluster(launch, observer=observer)
     cluster.waiting_clusters = waiting
-    first = waiting.take()
+    cluster.number, first = waiting.launch, waiting.take()
     cluster.begin(first)
     cluster.budget = Budget(settings.max_operations, settings.max_seconds)
     cluster.schedule = settings.name
@@ -203,9 +227,10 @@ def start(
     if observer is not None:
         observer.began(cluster)
     for block in cluster.blocks:
-        task = block.start("the default task", 0, launch.plan.warps, [], Clock())
+        before = None if launch.order is None else launch.order.over.get((cluster.gpu, cluster.number - 1))
+        task = block.start("the default task", 0, launch.plan.warps, [], Clock() if before is None else before.copy())
         numbers = (*block.program[:3], *launch.grid)
         coordinates = [np.int32(number) for number in numbers][: launch.plan.coordinates]
-        arguments = launch.of_ranks[cluster.gpu] if launch.of_ranks else launch.arguments
+        arguments = launch.of_ranks[cluster.gpu][cluster.number] if launch.of_ranks else launch.arguments
         task.coroutine = launch.plan.kernel.call(task, [*arguments, *coordinates])
     return cluster, scheduler.make_policy(settings.schedule, seed)

@@ -68,8 +68,8 @@ class Launch:
     cluster: tuple[int, int, int] = (1, 1, 1)
     """Thread blocks of a cluster along each axis."""
     arguments: Sequence[Any] = ()
-    of_ranks: Sequence[Sequence[Any]] = ()
-    """The arguments of each GPU, in the place of `arguments`, where several run the kernel."""
+    of_ranks: Sequence[Sequence[Sequence[Any]]] = ()
+    """The arguments of each GPU in each of its launches, in the place of `arguments`, where several run the kernel."""
     warns_of_unwritten: bool = False
     """True if a read of uninitialized memory is only warned of, instead of a fault."""
     poisons_masked: bool = False
@@ -359,6 +359,8 @@ class Cluster:
     barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
     released: dict[int, Clock] = field(default_factory=dict[int, Clock])
     """For each address in global memory, what those knew who have released something there by an atomic operation."""
+    number: int = 0
+    """The number of its launch among those of its GPU."""
     waiting_clusters: Unlaunched | None = None
     """The clusters that are not launched yet, which cluster launch control may cancel."""
     requests: Queue | None = None

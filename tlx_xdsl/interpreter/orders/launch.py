@@ -24,7 +24,7 @@ from ..engine import Transfer
 from ..faults import fault_at
 from ..global_order import GlobalOrder, Strength, strength_of
 from ..grid import First, Unlaunched, by_rank
-from ..launch import Settings, next_gpu, noted, start, stuck_launch
+from ..launch import Settings, launches_of, next_gpu, note_end, noted, start, stuck_launch
 from ..machine import Cluster, Launch, Observer, Task, ThreadBlock
 from ..mbarrier import Mbarrier
 from ..ops.clc import is_request
@@ -47,7 +47,7 @@ def run_in_order(
     whole = True
     try:
         with np.errstate(all="ignore"):
-            run = _Run(launch, launch.order, settings, orders, observer, by_rank(firsts))
+            run = _Run(launch, launch.order, settings, orders, observer, by_rank(firsts, launches_of(launch)))
             whole = run.to_the_end()
             return run.turns
     finally:
@@ -158,6 +158,7 @@ class _Run:
             cluster.budget.pause()
             if not cluster.tasks and not any(queue.outlives and queue.ready for queue in cluster.busy):
                 check_end(cluster)
+                note_end(cluster)
                 self._running.remove(running)
                 self.turns += cluster.time - running.began
 

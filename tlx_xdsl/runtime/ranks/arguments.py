@@ -12,7 +12,7 @@ from tlx_xdsl.interpreter.code import Function
 from tlx_xdsl.numerics.host_arrays import Addressed, addresses_of
 
 from ..driver.host_values import Typed, is_constant, type_of, typed
-from .simulated import SymmetricArray
+from .simulated import PerLaunch, SymmetricArray
 
 
 def ranks_of(arguments: Mapping[str, Any], asked: int) -> int:
@@ -28,12 +28,28 @@ def ranks_of(arguments: Mapping[str, Any], asked: int) -> int:
     return asked
 
 
-def of_ranks(arguments: Mapping[str, Any], ranks: int) -> list[dict[str, Any]]:
-    """The arguments of each rank: of a list the item with its number, of a symmetric tensor its table, else the value.
+def of_ranks(arguments: Mapping[str, Any], ranks: int, launches: int) -> list[dict[str, Any]]:
+    """The arguments of each launch of each rank, those of the first launch first.
 
+    Of a list that is the item with the rank's number, of a symmetric tensor its table, else the value.
     Raises TypeError for an array that several ranks would share, and for a list of another length.
     """
-    return [{name: _of_rank(name, value, rank, ranks) for name, value in arguments.items()} for rank in range(ranks)]
+    return [
+        {
+            name: _of_rank(name, _of_launch(name, value, number, launches), rank, ranks)
+            for name, value in arguments.items()
+        }
+        for number in range(launches)
+        for rank in range(ranks)
+    ]
+
+
+def _of_launch(name: str, value: Any, number: int, launches: int) -> Any:
+    if not isinstance(value, PerLaunch):
+        return value
+    if len(value.values) != launches:
+        raise InputTypeError(f"'{name}' must have a value for each of {launches} launches, found {len(value.values)}")
+    return value.values[number]
 
 
 def _of_rank(name: str, value: Any, rank: int, ranks: int) -> Any:
@@ -55,9 +71,9 @@ def _of_rank(name: str, value: Any, rank: int, ranks: int) -> Any:
 def typed_ranks(
     source: KernelSource, arguments: Sequence[Mapping[str, Any]], types: Mapping[str, Signature] | None
 ) -> list[Typed]:
-    """The types of the arguments of each rank, which are those of one kernel for all.
+    """The types of the arguments of each launch, which are those of one kernel for all.
 
-    What a launch promises of a value, such as its alignment, holds for all ranks or is left out.
+    What a launch promises of a value, such as its alignment, holds for all of them or is left out.
     Raises TypeError for what is a part of the kernel, and differs.
     """
     found = [typed(source, each, types) for each in arguments]
@@ -70,7 +86,7 @@ def typed_ranks(
             continue
         constants = [each.constexprs.get(name) for each in found]
         if any(repr(each) != repr(constants[0]) for each in constants):
-            raise InputTypeError(f"'{name}' is a part of the kernel, and differs between ranks")
+            raise InputTypeError(f"'{name}' is a part of the kernel, and differs between launches")
     return found if loose == (types or {}) else [typed(source, each, loose) for each in arguments]
 
 
@@ -80,18 +96,21 @@ def bind_ranks(
     names: Sequence[str],
     symmetric: Mapping[str, SymmetricArray],
     memory: Addressed,
-) -> list[list[Any]]:
-    """The values of the arguments of `function` on each rank; arrays and symmetric tensors get addresses in `memory`.
+    ranks: int,
+) -> list[list[list[Any]]]:
+    """The values of the arguments of `function` on each rank in each launch, of those of launches as `of_ranks` has them.
 
-    Raises as `interpreter.arguments.bind` does.
+    Arrays and symmetric tensors get addresses in `memory`. Raises as `interpreter.arguments.bind` does.
     """
-    ranks = range(len(values))
-    own = [(f"{name} of rank {rank}", value) for rank in ranks for name, value in zip(names, values[rank], strict=True)]
-    shared = [(f"{name} of rank {rank}", each[rank]) for name, each in symmetric.items() for rank in ranks]
+    count = len(names)
+    own = [
+        (f"{name} of rank {at % ranks}", value)
+        for at, each in enumerate(values)
+        for name, value in zip(names, each, strict=True)
+    ]
+    shared = [(f"{name} of rank {rank}", each[rank]) for name, each in symmetric.items() for rank in range(ranks)]
     found = addresses_of([value for _, value in (*own, *shared)], [name for name, _ in (*own, *shared)], memory)
     for at, each in enumerate(symmetric.values()):
-        start = len(own) + at * len(values)
-        each.connect([address or 0 for address in found[start : start + len(values)]])
-    count = len(names)
-    of_rank = [found[rank * count : (rank + 1) * count] for rank in ranks]
-    return [bound_at(function, values[rank], names, of_rank[rank]) for rank in ranks]
+        each.connect([address or 0 for address in found[len(own) + at * ranks :][:ranks]])
+    made = [bound_at(function, each, names, found[at * count :][:count]) for at, each in enumerate(values)]
+    return [made[rank::ranks] for rank in range(ranks)]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tlx_xdsl.element_types import BY_SPELLING
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.language.tlx.ranks import Peers
 from tlx_xdsl.language.dtypes import dtype
+from tlx_xdsl.language.tlx.ranks import Peers
 
 from ..driver.host_values import numpy_dtype, uninitialized
 from ..launch.tensor_descriptor import dtype_name
@@ -56,6 +56,18 @@ class SymmetricArray:
             table[:-1] = addresses
 
 
+@dataclass(frozen=True, eq=False)
+class PerLaunch:
+    """A value for each of several launches."""
+
+    values: tuple[Any, ...]
+
+
+def per_launch(values: Sequence[Any]) -> PerLaunch:
+    """Make an argument of values, one for each of `launches`, such as the number of the launch that signals count."""
+    return PerLaunch(tuple(values))
+
+
 @dataclass(frozen=True)
 class SimulatedRanks:
     """The engine of ranks that are simulated: it makes symmetric tensors for `world_size` GPUs.
@@ -88,5 +100,7 @@ def symmetric(arrays: Sequence[Any]) -> SymmetricArray:
     held = tuple(np.asanyarray(array) for array in arrays)
     for array in held:
         if numpy_dtype(array.dtype) is None:
-            raise InputTypeError(f"a symmetric tensor has elements of the type {array.dtype}, which kernels do not have")
+            raise InputTypeError(
+                f"a symmetric tensor has elements of the type {array.dtype}, which kernels do not have"
+            )
     return SymmetricArray(held)

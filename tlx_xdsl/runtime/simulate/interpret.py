@@ -168,7 +168,7 @@ def _interpret_ranks(
     """Run a kernel on several GPUs at once."""
     if options.stage == PTX or options.stage in wings.names("launchers"):
         raise InputError(f"the stage '{options.stage}' runs on one GPU, and ranks={options.ranks}")
-    found = typed_ranks(source, of_ranks(arguments, options.ranks), types)
+    found = typed_ranks(source, of_ranks(arguments, options.ranks, options.launches), types)
     specialization = _specialization(found[0], options)
     names = [name for name, _ in found[0].values]
     values = [[value for _, value in each.values] for each in found]
@@ -488,7 +488,7 @@ def _prepared(
         # Text may say it, which a pass has had from the options once.
         sizes = cluster_dims(module) or sizes
     arguments = [] if options.ranks else bind(plan.function, values, names, memory)
-    ranks = bind_ranks(plan.function, values, names, symmetric, memory) if options.ranks else []
+    ranks = bind_ranks(plan.function, values, names, symmetric, memory, options.ranks) if options.ranks else []
     reach([on_host("reachable", value) for value in options.reachable], memory)
     return Launch(
         plan, memory, grid, sizes, arguments, ranks,

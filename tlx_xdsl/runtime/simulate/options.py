@@ -70,6 +70,10 @@ class Options:
     list has a value for each, a symmetric tensor memory that all reach. The run then takes place in this process
     alone, and their accesses to global memory are checked against each other."""
 
+    launches: int = field(default=1, metadata={"help": "launches of each rank, one after the other (1)"})
+    """Launches of each rank, one after the other in its stream: none waits until other ranks have ended theirs.
+    `tlx_xdsl.per_launch` has a value for each."""
+
     stage: str = field(default=FRONTEND, metadata={"help": "frontend (default), aliased, ttgir, a pass, or ptx"})
     """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, a wing's stage, such as
     `linalg`, `ptx`: the final PTX of stock Triton, or what a wing launches on, such as `cpu`: machine code, whose
@@ -209,6 +213,8 @@ class Options:
             raise InputError(f"unwritten='poison' is not for the stage '{self.stage}', where masked elements are 0")
         if self.ranks < 0:
             raise InputError(f"ranks must be at least 1, found {self.ranks}")
+        if self.launches < 1:
+            raise InputError(f"launches must be at least 1, found {self.launches}")
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs must be at least 1, found {self.jobs}")
 
@@ -236,6 +242,7 @@ def run_options(
     cluster: Sequence[int] = (1, 1, 1),
     target: str = "sm_90a",
     ranks: int = 0,
+    launches: int = 1,
     stage: str = FRONTEND,
     schedule: str = POLICIES[0],
     seed: int = 0,
