@@ -40,11 +40,13 @@ class Access:
     reads_only: bool
     issue: tuple[int, int] | None = None
     """Of an asynchronous operation: the agent that has issued it, and its step then."""
+    launch: int = 0
+    """The number of the launch among those of its GPU, from 0."""
 
     @property
     def who(self) -> str:
         """Return who has made it."""
-        return f"{self.actor.what} of program {program_text(self.program)}"
+        return f"{self.actor.what} of program {program_text(self.program, self.launch)}"
 
     def excludes(self, other: Access) -> bool:
         """Return whether the two conflict unless one is ordered after the other; they are not both reads."""

@@ -109,6 +109,10 @@ class GlobalOrder:
     """For each address and scope, what those knew who have released something there."""
     over: dict[tuple[int, int], Clock] = field(default_factory=dict[tuple[int, int], Clock])
     """For each GPU and each of its launches, what its programs that have ended knew: it precedes the next launch."""
+    changed: set[tuple[int, int, Operation]] = field(default_factory=set[tuple[int, int, Operation]])
+    """Atomic operations that have changed something, with their agents and steps."""
+    launches: dict[int, int] = field(default_factory=dict[int, int])
+    """For clusters of a launch after the first one of their GPU, by the number of their first agent: its number."""
     dependent: DependentLaunch | None = None
     """What is accessed before and after the wait for earlier launches, where the kernel has one."""
     touches: list[Touch] | None = None
@@ -127,9 +131,11 @@ class GlobalOrder:
     _sums: set[tuple[Operation, Operation]] = field(default_factory=set[tuple[Operation, Operation]])
     _clusters: int = 0
 
-    def first_agent(self) -> int:
-        """The number before the first agent of the next cluster."""
+    def first_agent(self, launch: int = 0) -> int:
+        """The number before the first agent of the next cluster, which is of that launch of its GPU."""
         self._clusters += 1
+        if launch:
+            self.launches[self._clusters] = launch
         return self._clusters * AGENTS
 
     def strength(self, op: Operation) -> Strength:
@@ -206,6 +212,22 @@ class GlobalOrder:
         last = self._accesses[max(numbers)]
         return None if last is None else last.actor.op
 
+    def changes_at(self, buffer: Buffer, byte: int) -> list[Access]:
+        """The accesses that have changed the element at a byte of a buffer since it was last overwritten, and that."""
+        if (shadow := self._shadows.get(buffer.start)) is None:
+            return []
+        at = byte // shadow.size
+        found = [self._accesses[int(shadow.writes[at])]]
+        rest = int(shadow.atomics[at])
+        while rest:
+            number, rest, _ = self._sets[rest]
+            found.append(self._accesses[number])
+        return [each for each in reversed(found) if each is not None and self._has_changed(each)]
+
+    def _has_changed(self, access: Access) -> bool:
+        actor = access.actor
+        return access.strength is Strength.WEAK or (actor.agent, actor.step, actor.op) in self.changed
+
     def place_key(self, shape: tuple[int, ...]) -> int:
         """Return what the places of elements in tensors of that shape begin with."""
         return place_key(shape, self._shapes)
@@ -262,7 +284,9 @@ class GlobalOrder:
         return shadow, (index[:, None] * parts + np.arange(parts)).ravel()
 
     def _access(self, memory: Accessor, op: Operation, kind: str) -> Access:
-        return Access(memory.actor(op), memory.program, self.strength(op), kind == "read", memory.issue)
+        actor = memory.actor(op)
+        launch = self.launches.get(actor.agent // AGENTS, 0)
+        return Access(actor, memory.program, self.strength(op), kind == "read", memory.issue, launch)
 
     def _number(self, access: Access) -> int:
         key = (access.actor.agent, access.actor.step, access.actor.op, access.reads_only)

@@ -169,6 +169,11 @@ class OrderedMemory(GlobalMemory):
         self._order.note(self, op, buffer, offsets // unit, unit, _kind_of(verb))
         return found
 
+    def changed(self, op: Operation) -> None:
+        """Note that an atomic operation has changed what it reached."""
+        actor = self.actor(op)
+        self._order.changed.add((actor.agent, actor.step, op))
+
     def _note(self, op: Operation, flat: Integers, size: int, kind: str, places: Integers | None) -> None:
         while len(flat):
             buffer = self.find(int(flat[0]))
