@@ -174,8 +174,8 @@ class GlobalMemory:
             self._touch(op, buffer, offsets_of(address - buffer.start, counts, strides, dtype.itemsize), 1, verb)
         return np.ndarray(counts, dtype, data, strides=strides)
 
-    def changed(self, op: Operation) -> None:
-        """Note that an atomic operation has changed what it reached: nothing to do for a memory without order."""
+    def changed(self, op: Operation, address: int) -> None:
+        """Note that an atomic operation has changed a number: nothing to do for a memory without order."""
 
     def issued(self, actor: Actor, clock: Clock) -> GlobalMemory:
         """The memory as an asynchronous operation sees it that is issued by who knows `clock`."""

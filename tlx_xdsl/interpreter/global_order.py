@@ -109,8 +109,10 @@ class GlobalOrder:
     """For each address and scope, what those knew who have released something there."""
     over: dict[tuple[int, int], Clock] = field(default_factory=dict[tuple[int, int], Clock])
     """For each GPU and each of its launches, what its programs that have ended knew: it precedes the next launch."""
-    changed: set[tuple[int, int, Operation]] = field(default_factory=set[tuple[int, int, Operation]])
-    """Atomic operations that have changed something, with their agents and steps."""
+    changed: dict[int, dict[tuple[Program, int, Operation], Access]] = field(
+        default_factory=dict[int, "dict[tuple[Program, int, Operation], Access]"]
+    )
+    """For each address, who has changed the number there by an atomic operation of one number."""
     launches: dict[int, int] = field(default_factory=dict[int, int])
     """For clusters of a launch after the first one of their GPU, by the number of their first agent: its number."""
     dependent: DependentLaunch | None = None
@@ -213,20 +215,15 @@ class GlobalOrder:
         return None if last is None else last.actor.op
 
     def changes_at(self, buffer: Buffer, byte: int) -> list[Access]:
-        """The accesses that have changed the element at a byte of a buffer since it was last overwritten, and that."""
-        if (shadow := self._shadows.get(buffer.start)) is None:
-            return []
-        at = byte // shadow.size
-        found = [self._accesses[int(shadow.writes[at])]]
-        rest = int(shadow.atomics[at])
-        while rest:
-            number, rest, _ = self._sets[rest]
-            found.append(self._accesses[number])
-        return [each for each in reversed(found) if each is not None and self._has_changed(each)]
+        """The plain write of an element of a buffer, where there is one, and the atomic changes of it."""
+        shadow = self._shadows.get(buffer.start)
+        plain = None if shadow is None else self._accesses[int(shadow.writes[byte // shadow.size])]
+        return [*([] if plain is None else [plain]), *self.changed.get(buffer.start + byte, {}).values()]
 
-    def _has_changed(self, access: Access) -> bool:
-        actor = access.actor
-        return access.strength is Strength.WEAK or (actor.agent, actor.step, actor.op) in self.changed
+    def note_change(self, memory: Accessor, op: Operation, address: int) -> None:
+        """Note that an atomic operation has changed a number, once for each line of a program."""
+        access = self._access(memory, op, "update")
+        self.changed.setdefault(address, {})[access.program, access.launch, op] = access
 
     def place_key(self, shape: tuple[int, ...]) -> int:
         """Return what the places of elements in tensors of that shape begin with."""

@@ -193,8 +193,8 @@ def _exchange(
             is_changed = new.tobytes() != old.tobytes()
             if not is_changed:
                 memory.changes.count -= 1  # who polls need not look again
-            else:
-                memory.changed(op)
+            elif len(flat) == 1:
+                memory.changed(op, int(flat[0]))
             if touches is not None:
                 # It is an update or, where nothing changes, a read.
                 touches[noted:] = [each for each in touches[noted:] if (each.kind == READ) is not is_changed]
@@ -258,6 +258,8 @@ def store(task: Task, op: tt.AtomicStoreOp, addresses: Array, values: Array, mas
     dtype, order = dtype_of(op.value.type), _Order(op)
     order.apply(task, _reached(addresses, mask))
     _memory(task).store(op, addresses, values, dtype, mask)
+    if np.size(addresses) == 1 and (mask is None or np.all(mask)):
+        _memory(task).changed(op, int(np.ravel(addresses)[0]))
 
 
 @blocking(tt.AtomicPollOp)
