@@ -55,7 +55,8 @@ def unfenced(before: Access, now: Access, where: str) -> Fault:
 def warn_of_sums(before: Access, now: Access, name: str) -> None:
     """Warn of two reductions that are issued in order, and may be done in another one."""
     where = f"'{name}' in global memory"
-    message = f"{now.who} adds to {where} after that of program {program_text(before.program)} is issued, which need not be over"
+    earlier = program_text(before.program)
+    message = f"{now.who} adds to {where} after that of program {earlier} is issued, which need not be over"
     notes = [
         "sums of floats differ from run to run, whatever orders the programs",
         *(
@@ -79,8 +80,8 @@ def _remedy(before: Access, now: Access) -> list[Note]:
     else:
         scope = "" if before.program[3:] == now.program[3:] else ", scope='sys'"
         text = (
-            f"an atomic operation with sem='release'{scope} after that line, by program {program_text(before.program)}, "
-            f"and one with sem='acquire'{scope} at the same address before this line, by program "
-            f"{program_text(now.program)}, order them"
+            f"an atomic operation with sem='release'{scope} after that line, by program "
+            f"{program_text(before.program)}, and one with sem='acquire'{scope} at the same address before this line, "
+            f"by program {program_text(now.program)}, order them"
         )
     return [*notes, remedy(text)]

@@ -100,9 +100,9 @@ def wait_signal(
 ) -> None:
     """Wait until counter `index` of a pad is at least `value`; what came before the signals is visible then.
 
-    `pad` points to the counters of this rank: `tlx.peer(pads, tlx.rank(pads))`. One thread reads (PTX: atom.acquire.sys),
-    then all threads of the task meet. `compare` is ">=" or "==". Counters that only grow need no reset: wait for the
-    number of the launch times the signals of one launch.
+    `pad` points to the counters of this rank: `tlx.peer(pads, tlx.rank(pads))`. One thread reads (PTX:
+    atom.acquire.sys), then all threads of the task meet. `compare` is ">=" or "==". Counters that only grow need no
+    reset: wait for the number of the launch times the signals of one launch.
     """
     static_assert(_one_of(compare, (">=", "==")), "'compare' must be '>=' or '=='")
     static_assert(_one_of(sem, ("acquire", "relaxed")), "'sem' must be 'acquire' or 'relaxed'")
