@@ -163,8 +163,10 @@ def _compile(site: CallSite, source: KernelSource, bound: Values) -> Compiled:
             hint(argument, name)
         inner.names[name] = rebuild(value, iter(arguments))
     blocks = [entry]
+    outside, unit.symmetric = unit.symmetric, symmetric_of(bound.values())
     with builder.function(blocks):
         result = compile_body(inner, "function")
+    unit.symmetric = outside
     symbol = f"{source.symbol}__{len(unit.compiled)}"
     func = tt.FuncOp(
         symbol,

@@ -13,7 +13,7 @@ from ..core import constexpr_function
 from ..creation import cast
 from ..debug import debug_barrier, static_assert
 from ..dtypes import int32
-from ..marks import library
+from ..marks import builtin, library
 from ..memory import atomic_add, atomic_xchg, load, multiple_of
 
 if TYPE_CHECKING:
@@ -38,16 +38,31 @@ class Peers(NamedTuple):
     """Element type, a constexpr."""
 
 
-@library()
-def world_size(peers: Any) -> int:
-    """The number of ranks that share the symmetric tensor, a compile-time integer."""
-    return peers.world
+@builtin("tlx")
+def _symmetric() -> Any:
+    """The first symmetric tensor among the arguments of the kernel, or of the function that is no part of it."""
+    ...
 
 
 @library()
-def rank(peers: Any) -> tensor:
-    """The rank of the GPU that runs the program, an int32 from 0 to `world_size(peers) - 1`."""
-    return cast(load(peers.table + peers.world), int32)
+def world_size(peers: Any = None) -> int:
+    """The number of ranks, a compile-time integer: of a symmetric tensor, or of the kernel's first one."""
+    if peers is None:
+        return _symmetric().world
+    else:
+        return peers.world
+
+
+@library()
+def rank(peers: Any = None) -> tensor:
+    """The rank of the GPU that runs the program, an int32 from 0 to `world_size() - 1`.
+
+    It is read from the table of a symmetric tensor, by default the kernel's first one.
+    """
+    if peers is None:
+        return rank(_symmetric())
+    else:
+        return cast(load(peers.table + peers.world), int32)
 
 
 @library()
@@ -78,7 +93,7 @@ def signal(
 
     `pad` points to int32 or int64 counters, most often of another rank: `tlx.peer(pads, to)`. `op` is "add", which adds
     `value` (PTX: red.release.sys), or "set", which replaces the counter. What TMA stores must be waited for first, by
-    `async_descriptor_store_wait(0)`.
+    `async_descriptor_store_wait(0, read=False)`.
     """
     static_assert(_one_of(op, ("add", "set")), "'op' must be 'add' or 'set'")
     static_assert(_one_of(sem, ("release", "relaxed", "acq_rel")), "'sem' must be 'release', 'acq_rel' or 'relaxed'")
