@@ -128,8 +128,8 @@ def note_end(cluster: Cluster) -> None:
 def stuck_launch(running: Sequence[Cluster], waiting: Sequence[Unlaunched]) -> Fault:
     """The report of a launch in which all that run wait for something: what the first program waits for, and why.
 
-    Where several GPUs run, the first one is one that has come least far, for which others most likely wait; it also says
-    what the first program of each other GPU waits for.
+    Where several GPUs run, the first one is one that has come least far, for which others most likely wait; it also
+    says what the first program of each other GPU waits for.
     """
     in_order = sorted(running, key=lambda cluster: (_steps(cluster), cluster.blocks[0].program[::-1]))
     first = in_order[0]

@@ -13,11 +13,11 @@ from ..core import constexpr_function
 from ..creation import cast
 from ..debug import debug_barrier, static_assert
 from ..dtypes import int32
-from ..marks import library
-from ..memory import atomic_add, atomic_xchg, load, multiple_of
+from ..marks import builtin, library
+from ..memory import atomic_add, atomic_xchg, load, multiple_of, store
 
 if TYPE_CHECKING:
-    from ..arguments import Value
+    from ..arguments import Text, Value
     from ..objects import tensor
 
     constexpr: TypeAlias = Any
@@ -38,15 +38,28 @@ class Peers(NamedTuple):
     """Element type, a constexpr."""
 
 
+@builtin("tlx")
+def _symmetric() -> Any:
+    """The first symmetric tensor among the arguments of the kernel, or of the function that is no part of it."""
+    ...
+
+
 @library()
-def world_size(peers: Any) -> int:
-    """The number of ranks that share the symmetric tensor, a compile-time integer."""
+def world_size(peers: Any = None) -> int:
+    """The number of ranks, a compile-time integer: of a symmetric tensor, or of the kernel's first one."""
+    if peers is None:
+        return _symmetric().world
     return peers.world
 
 
 @library()
-def rank(peers: Any) -> tensor:
-    """The rank of the GPU that runs the program, an int32 from 0 to `world_size(peers) - 1`."""
+def rank(peers: Any = None) -> tensor:
+    """The rank of the GPU that runs the program, an int32 from 0 to `world_size() - 1`.
+
+    It is read from the table of a symmetric tensor, by default the kernel's first one.
+    """
+    if peers is None:
+        return rank(_symmetric())
     return cast(load(peers.table + peers.world), int32)
 
 
@@ -78,7 +91,7 @@ def signal(
 
     `pad` points to int32 or int64 counters, most often of another rank: `tlx.peer(pads, to)`. `op` is "add", which adds
     `value` (PTX: red.release.sys), or "set", which replaces the counter. What TMA stores must be waited for first, by
-    `async_descriptor_store_wait(0)`.
+    `async_descriptor_store_wait(0, read=False)`.
     """
     static_assert(_one_of(op, ("add", "set")), "'op' must be 'add' or 'set'")
     static_assert(_one_of(sem, ("release", "relaxed", "acq_rel")), "'sem' must be 'release', 'acq_rel' or 'relaxed'")
@@ -89,6 +102,18 @@ def signal(
         atomic_xchg(pad + index, value, sem=sem, scope=scope)
 
 
+@builtin("tlx")
+def _wait_signal(pointer: tensor, value: Value, compare: Text, sem: Text, scope: Text, limit_ns: Any) -> None:
+    """Let one thread read a counter until it is reached, or until a time is over."""
+    ...
+
+
+@builtin("tlx")
+def _leave() -> None:
+    """End the thread block."""
+    ...
+
+
 @library()
 def wait_signal(
     pad: tensor,
@@ -97,19 +122,25 @@ def wait_signal(
     compare: constexpr = ">=",
     sem: constexpr = "acquire",
     scope: constexpr = "sys",
+    limit_ns: constexpr = None,
 ) -> None:
     """Wait until counter `index` of a pad is at least `value`; what came before the signals is visible then.
 
-    `pad` points to the counters of this rank: `tlx.peer(pads, tlx.rank(pads))`. One thread reads (PTX: atom.acquire.sys),
-    then all threads of the task meet. `compare` is ">=" or "==". Counters that only grow need no reset: wait for the
-    number of the launch times the signals of one launch.
+    `pad` points to the counters of this rank: `tlx.peer(pads, tlx.rank())`. One thread reads (PTX:
+    ld.acquire.sys), then all threads of the task meet. `compare` is ">=" or "==". Counters that only grow need no
+    reset: wait for the number of the launch times the signals of one launch.
+
+    After `limit_ns` nanoseconds (PTX: %globaltimer) the program gives up: it writes 1, `index`, `value` and what the
+    counter is into the four counters in front of the pad, which must be there, and its thread block ends (PTX: exit).
+    In a kernel with tasks, which would wait for it, the launch ends with an error (PTX: trap).
     """
-    static_assert(_one_of(compare, (">=", "==")), "'compare' must be '>=' or '=='")
-    static_assert(_one_of(sem, ("acquire", "relaxed")), "'sem' must be 'acquire' or 'relaxed'")
-    if compare == ">=":
-        while atomic_add(pad + index, 0, sem=sem, scope=scope) < value:
-            pass
-    else:
-        while atomic_add(pad + index, 0, sem=sem, scope=scope) != value:
-            pass
+    _wait_signal(pad + index, value, compare, sem, scope, limit_ns)
     debug_barrier()
+    if limit_ns is not None:
+        found = atomic_add(pad + index, 0, sem=sem, scope=scope)
+        if (found < value) if compare == ">=" else (found != value):
+            store(pad - 4, 1)
+            store(pad - 3, index)
+            store(pad - 2, value)
+            store(pad - 1, found)
+            _leave()

@@ -24,8 +24,8 @@ class Limits:
     """For all sizes and orders; the first size is run once at each stage whatever it takes."""
     stages: Sequence[str]
     launches: int | None = None
-    """Launches in a row on the same arrays; by default two where programs communicate, else one. On several ranks, those
-    of each one's stream, with no barrier between ranks; by default as many as arguments have values for."""
+    """Launches in a row on the same arrays; by default two where programs communicate, else one. On several ranks,
+    those of each one's stream, with no barrier between ranks; by default as many as arguments have values for."""
     stops: bool = False
     """Whether the first finding ends it."""
     every: bool = False

@@ -47,7 +47,7 @@ def launched_on_ranks(
 
 
 _TWICE = Note(
-    "each rank has launched the kernel twice with the same arguments, and no rank waits between its launches for others: "
-    "arguments that differ, such as an epoch, are tlx_xdsl.per_launch([1, 2])",
+    "each rank has launched the kernel twice with the same arguments, and no rank waits between its launches for "
+    "others: arguments that differ, such as an epoch, are tlx_xdsl.per_launch([1, 2])",
     is_remedy=True,
 )

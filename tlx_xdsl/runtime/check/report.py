@@ -43,7 +43,8 @@ class Finding:
     rule: str
     """One of `RULES`."""
     options: Mapping[str, Any]
-    """The `stage`, `schedule` and `seed` of the first run that has shown it; on several ranks `ranks` and `launches`."""
+    """The `stage`, `schedule` and `seed` of the first run that has shown it; on several ranks `ranks` and `launches`,
+    too."""
     sizes: Sizes = field(default_factory=dict[str, int])
     """The smallest sizes at which it was seen."""
     left: Left | None = None

@@ -96,8 +96,8 @@ def check(
         assert tlx_xdsl.check(kernel, grid, *arguments)
         assert tlx_xdsl.check(kernel, 1, sizes={"T": "small"}, arguments=lambda T: (np.ones(T * 64), T))
 
-    `ranks` are numbers of GPUs that run the grid side by side, each all of it, and all of them are run. A list among the
-    arguments has a value for each rank, `tlx_xdsl.symmetric` memory that all reach; `arguments` makes them for each
+    `ranks` are numbers of GPUs that run the grid side by side, each all of it; all these numbers are run. A list among
+    the arguments has a value for each rank, `tlx_xdsl.symmetric` memory that all reach; `arguments` makes them for each
     number of `ranks`, as for a size. Then `launches` are those that each rank makes one after the other, and no rank
     waits between them until others have ended theirs; by default as many as `tlx_xdsl.per_launch` has values for, else
     one, and what a second one with the same arguments does wrong is a remark.

@@ -93,8 +93,8 @@ def _of_rank(name: str, value: Any, rank: int, ranks: int) -> Any:
     if is_constant(value) or isinstance(value, bool | int | float | str) or ranks == 1:
         return value
     raise InputTypeError(
-        f"'{name}' is one {type(value).__name__}, and no two of {ranks} ranks share memory: give a list with one for each "
-        "rank, or tlx_xdsl.symmetric([...]), which the others reach"
+        f"'{name}' is one {type(value).__name__}, and no two of {ranks} ranks share memory: give a list with one for "
+        "each rank, or tlx_xdsl.symmetric([...]), which the others reach"
     )
 
 
@@ -128,7 +128,7 @@ def bind_ranks(
     memory: Addressed,
     ranks: int,
 ) -> list[list[list[Any]]]:
-    """The values of the arguments of `function` on each rank in each launch, of those of launches as `of_ranks` has them.
+    """The values of the arguments of `function` on each rank in each launch; `values` are in the order of `of_ranks`.
 
     Arrays and symmetric tensors get addresses in `memory`. Raises as `interpreter.arguments.bind` does.
     """

@@ -1,9 +1,8 @@
 """Values of arguments on several ranks, as a command line writes them.
 
-symmetric:zeros:i32[4]      an array on each rank, which all of them reach; numbers at random differ between ranks
-randn[64]   desc(...)       one for each rank, which no other one reaches
-rank   rank+1   ranks       the number of the rank, and how many there are
-per_launch(1, 2)            a value for each launch of --launches; each is written as here
+Beside those of one GPU there are `symmetric:zeros:i32[4]`, an array on each rank that all of them reach, and
+`per_launch(1, 2)`, a value for each launch. Other arrays are one for each rank, which no other one reaches. Expressions
+may name `rank` and `ranks`, the number of the rank and how many there are.
 """
 
 from __future__ import annotations
