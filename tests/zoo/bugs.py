@@ -22,7 +22,8 @@ from tlx_xdsl.runtime.simulate.options import STAGES
 from tlx_xdsl.text.diagnostics import Diagnostic
 
 Grid = int | tuple[int, ...]
-Arguments = Callable[[], tuple[Any, ...]]
+Arguments = Callable[..., tuple[Any, ...]]
+"""Makes arguments; on several ranks it is given their number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,8 @@ class Bug:
     """What the report says instead of the cause, where it does."""
     false_alarm: str
     """What the checker says of the clean twin, where it is wrong about it."""
+    ranks: tuple[int, ...] = ()
+    """GPUs that run the kernel: the mistake shows on the first number of them, the twin is right on all."""
 
     @property
     def name(self) -> str:
@@ -64,15 +67,15 @@ class Bug:
 
     def check(self) -> tuple[Diagnostic, ...]:
         """What the checker says of the kernel with the mistake; or the compiler, where it refuses that."""
-        return self._check({"BUG": self.mistake})
+        return self._check({"BUG": self.mistake}, self.ranks[:1])
 
     def check_twin(self) -> tuple[Diagnostic, ...]:
         """What the checker says of the kernel without."""
-        return self._check({"BUG": "", **self.twin})
+        return self._check({"BUG": "", **self.twin}, self.ranks)
 
-    def _check(self, chosen: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+    def _check(self, chosen: Mapping[str, Any], ranks: tuple[int, ...]) -> tuple[Diagnostic, ...]:
         settings = {**self.constants, **chosen, **self.options}
-        return _findings(self.kernel, self.grid, self.arguments, self.seconds, settings)
+        return _findings(self.kernel, self.grid, self.arguments, self.seconds, settings, ranks)
 
     def lines(self) -> set[int]:
         """The lines that the report must point at, one of them."""
@@ -121,11 +124,19 @@ class Clean:
 
 
 def _findings(
-    kernel: Any, grid: Grid, arguments: Arguments, seconds: float, settings: Mapping[str, Any]
+    kernel: Any,
+    grid: Grid,
+    arguments: Arguments,
+    seconds: float,
+    settings: Mapping[str, Any],
+    ranks: tuple[int, ...] = (),
 ) -> tuple[Diagnostic, ...]:
+    of_ranks = {"ranks": ranks, "arguments": arguments} if ranks else {}
     try:
         # What stock Triton makes of the kernels is `test_zoo_ptx.py`'s.
-        report = tlx_xdsl.check(kernel, grid, *arguments(), seconds=seconds, stages=STAGES, **settings)
+        report = tlx_xdsl.check(
+            kernel, grid, *(() if ranks else arguments()), seconds=seconds, stages=STAGES, **settings, **of_ranks
+        )  # fmt: skip
     except CompilationError as error:
         return (Diagnostic("error", error.message, error.location, error.notes),)
     return tuple(finding.diagnostic for finding in report.findings)
@@ -147,6 +158,8 @@ class Cage:
     options: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     """For more orders than the first one of each stage, for mistakes that need another one."""
+    ranks: tuple[int, ...] = ()
+    """GPUs that run the kernel, where it is one for several."""
     bugs: list[Bug] = field(default_factory=list)
     clean_runs: list[Clean] = field(default_factory=list)
 
@@ -164,6 +177,7 @@ class Cage:
         constants: Mapping[str, Any] | None = None,
         twin: Mapping[str, Any] | None = None,
         seconds: float | None = None,
+        ranks: tuple[int, ...] | None = None,
     ) -> Cage:
         """Add a mistake; where sizes are given, both it and its twin run with them."""
         self.bugs.append(
@@ -181,6 +195,7 @@ class Cage:
                 missed,
                 badly_named,
                 false_alarm,
+                self.ranks if ranks is None else ranks,
             )
         )
         return self

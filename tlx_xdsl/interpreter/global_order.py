@@ -349,7 +349,8 @@ class GlobalOrder:
                 where = _where(shadow, index, at, buffer)
                 if before.writes_descriptor or now.writes_descriptor:
                     where += ", which holds a tensor descriptor"
-                starts_later = before.program[::-1] > now.program[::-1]
+                is_other_gpu = before.program[3:] != now.program[3:]
+                starts_later = is_other_gpu or before.program[::-1] > now.program[::-1]
                 if report is race and before.reads_only and starts_later and not shadow.writes[index][at]:
                     raise too_early(before, now, where)
                 if report is race and now.is_issued_before(before):

@@ -17,7 +17,10 @@ def race(before: Access, now: Access, where: str) -> Fault:
 
 
 def too_early(before: Access, now: Access, where: str) -> Fault:
-    """The race of a read with the first write, by a program that starts earlier: most likely the read is too early."""
+    """The race of a read with the first write, by a program that starts earlier: most likely the read is too early.
+
+    So it is where another GPU writes, since nothing says which one starts earlier.
+    """
     message = f"{before.who} reads {where}, and nothing orders it after {now.who}, by which it is written"
     notes = (
         place_note("written at", now.actor.op, ", later in this run"),

@@ -129,7 +129,11 @@ def checked(
 ) -> Report:
     """Check a kernel at some sizes, with a proof where that is asked for. Raises as `check` does."""
     check_stages(stages or ())
-    limits = Limits(seconds, STAGES if stages is None else [each for each in stages if each != PTX], launches)
+    # All numbers of ranks are run that are asked for, and of other sizes as many as there is time for.
+    every = {*subject.sizes[0]} == {RANKS}
+    limits = Limits(
+        seconds, STAGES if stages is None else [each for each in stages if each != PTX], launches, every=every
+    )
     scopes = subject.scopes()
     recorded = Recorded(TTGIR)
     report = explore([_recording(scopes[0], recorded), *scopes[1:]], subject.settings, limits)
