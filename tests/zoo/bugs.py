@@ -54,6 +54,8 @@ class Bug:
     """What the checker says of the clean twin, where it is wrong about it."""
     ranks: tuple[int, ...] = ()
     """GPUs that run the kernel: the mistake shows on the first number of them, the twin is right on all."""
+    twin_arguments: Arguments | None = None
+    """What the clean twin is given, where the mistake is in the arguments."""
 
     @property
     def name(self) -> str:
@@ -67,15 +69,17 @@ class Bug:
 
     def check(self) -> tuple[Diagnostic, ...]:
         """What the checker says of the kernel with the mistake; or the compiler, where it refuses that."""
-        return self._check({"BUG": self.mistake}, self.ranks[:1])
+        return self._check({"BUG": self.mistake}, self.ranks[:1], self.arguments)
 
     def check_twin(self) -> tuple[Diagnostic, ...]:
         """What the checker says of the kernel without."""
-        return self._check({"BUG": "", **self.twin}, self.ranks)
+        return self._check({"BUG": "", **self.twin}, self.ranks, self.twin_arguments or self.arguments)
 
-    def _check(self, chosen: Mapping[str, Any], ranks: tuple[int, ...]) -> tuple[Diagnostic, ...]:
+    def _check(
+        self, chosen: Mapping[str, Any], ranks: tuple[int, ...], arguments: Arguments
+    ) -> tuple[Diagnostic, ...]:
         settings = {**self.constants, **chosen, **self.options}
-        return _findings(self.kernel, self.grid, self.arguments, self.seconds, settings, ranks)
+        return _findings(self.kernel, self.grid, arguments, self.seconds, settings, ranks)
 
     def lines(self) -> set[int]:
         """The lines that the report must point at, one of them."""
@@ -178,6 +182,7 @@ class Cage:
         twin: Mapping[str, Any] | None = None,
         seconds: float | None = None,
         ranks: tuple[int, ...] | None = None,
+        twin_arguments: Arguments | None = None,
     ) -> Cage:
         """Add a mistake; where sizes are given, both it and its twin run with them."""
         self.bugs.append(
@@ -196,6 +201,7 @@ class Cage:
                 badly_named,
                 false_alarm,
                 self.ranks if ranks is None else ranks,
+                twin_arguments,
             )
         )
         return self

@@ -30,11 +30,6 @@ def epochs(*values: int) -> Of:
     return lambda _ranks: tlx_xdsl.per_launch(values)
 
 
-def same(value: Any) -> Of:
-    """One value for all ranks and launches."""
-    return lambda _ranks: value
-
-
 def arguments(*each: Of) -> Callable[[int], tuple[Any, ...]]:
     """All arguments, in the order of the kernel's parameters."""
     return lambda ranks: tuple(of(ranks) for of in each)
