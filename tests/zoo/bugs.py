@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,19 +67,16 @@ class Bug:
         """The name of the kernel's file, without its ending."""
         return Path(inspect.getfile(self.kernel.source.fn)).stem
 
-    def check(self) -> tuple[Diagnostic, ...]:
+    def check(self, stages: Sequence[str] = STAGES) -> tuple[Diagnostic, ...]:
         """What the checker says of the kernel with the mistake; or the compiler, where it refuses that."""
-        return self._check({"BUG": self.mistake}, self.ranks[:1], self.arguments)
+        settings = {**self.constants, "BUG": self.mistake, **self.options, "stages": stages}
+        return _findings(self.kernel, self.grid, self.arguments, self.seconds, settings, self.ranks[:1])
 
-    def check_twin(self) -> tuple[Diagnostic, ...]:
+    def check_twin(self, stages: Sequence[str] = STAGES) -> tuple[Diagnostic, ...]:
         """What the checker says of the kernel without."""
-        return self._check({"BUG": "", **self.twin}, self.ranks, self.twin_arguments or self.arguments)
-
-    def _check(
-        self, chosen: Mapping[str, Any], ranks: tuple[int, ...], arguments: Arguments
-    ) -> tuple[Diagnostic, ...]:
-        settings = {**self.constants, **chosen, **self.options}
-        return _findings(self.kernel, self.grid, arguments, self.seconds, settings, ranks)
+        settings = {**self.constants, "BUG": "", **self.twin, **self.options, "stages": stages}
+        arguments = self.twin_arguments or self.arguments
+        return _findings(self.kernel, self.grid, arguments, self.seconds, settings, self.ranks)
 
     def lines(self) -> set[int]:
         """The lines that the report must point at, one of them."""
@@ -124,7 +121,9 @@ class Clean:
 
     def check(self) -> tuple[Diagnostic, ...]:
         """What the checker says of it."""
-        return _findings(self.kernel, self.grid, self.arguments, self.seconds, self.settings)
+        # What stock Triton makes of the kernels is `test_zoo_ptx.py`'s.
+        settings = {**self.settings, "stages": STAGES}
+        return _findings(self.kernel, self.grid, self.arguments, self.seconds, settings)
 
 
 def _findings(
@@ -137,9 +136,8 @@ def _findings(
 ) -> tuple[Diagnostic, ...]:
     of_ranks = {"ranks": ranks, "arguments": arguments} if ranks else {}
     try:
-        # What stock Triton makes of the kernels is `test_zoo_ptx.py`'s.
         report = tlx_xdsl.check(
-            kernel, grid, *(() if ranks else arguments()), seconds=seconds, stages=STAGES, **settings, **of_ranks
+            kernel, grid, *(() if ranks else arguments()), seconds=seconds, **settings, **of_ranks
         )  # fmt: skip
     except CompilationError as error:
         return (Diagnostic("error", error.message, error.location, error.notes),)

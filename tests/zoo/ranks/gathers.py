@@ -86,10 +86,16 @@ PUSH = (
     .bug("fence of the GPU", "fence of one GPU", OF_BUF, twin={"BUG": "right: fence of the system"})
     .bug("signal within the GPU", "signal of one GPU", OF_PADS)
     .bug("plain signal", "plain signal", OF_PADS)
-    .bug("signals itself", "lost signal", "deadlock: .*signal [0-9] of 'pads of rank [0-9]' is at least 1, and it stays 0")
+    .bug(
+        "signals itself",
+        "lost signal",
+        "deadlock: .*signal [0-9] of 'pads of rank [0-9]' is at least 1, and it stays 0",
+    )
     .bug("signal of its own number", "signal of another number", "deadlock: .*signal [0-9] of 'pads of rank .*stays 0")
     .bug("no signal to the last rank", "lost signal", "deadlock: .*'pads of rank [1-3]' is at least 1, and it stays 0")
-    .bug("out of the world", "rank out of the world", "out of bounds .* of a peer of 'pads': a rank outside of the world")
+    .bug(
+        "out of the world", "rank out of the world", "out of bounds .* of a peer of 'pads': a rank outside of the world"
+    )
     .bug("relaxed wait", "no acquire", OF_BUF)
     .bug("wait within the GPU", "wait of one GPU", OF_PADS)
     .bug("volatile wait", "no acquire", OF_BUF)

@@ -36,7 +36,7 @@ def ring_gather(src, slots, full, free, out, SLOTS: tl.constexpr, BUG: tl.conste
         if BUG == "signalled before the block":
             tlx.signal(tlx.peer(full, following), 0)
         # at: no wait for a free slot, one slot too early, freed before the read, freed by relaxed signals
-        # at: freed for the next one
+        # at: freed for the next one, does not count its steps
         tl.store(tlx.peer(slots, following) + slot * 16 + offsets, block)
         if BUG == "signals the one before":
             tlx.signal(tlx.peer(full, before), 0)
@@ -70,18 +70,30 @@ RING = (
         constants={"SLOTS": 2},
         ranks=(3, 2, 4),
     )
-    .bug("waits before it sends", "all wait first", "deadlock: .*signal 0 of 'full of rank 0' is at least 1, and it stays 0")
+    .bug(
+        "waits before it sends",
+        "all wait first",
+        "deadlock: .*signal 0 of 'full of rank 0' is at least 1, and it stays 0",
+    )
     .bug("waits for a free slot at first", "all wait first", "deadlock: .*signal 0 of 'free of rank [0-9]'")
     .bug("no wait for a free slot", "reused before the slowest has read", OF_SLOTS)
     .bug("one slot too early", "reused before the slowest has read", OF_SLOTS)
-    .bug("slots are not freed", "lost signal", "deadlock: .*signal 0 of 'free of rank [0-9]' is at least 1, and it stays 0")
+    .bug(
+        "slots are not freed",
+        "lost signal",
+        "deadlock: .*signal 0 of 'free of rank [0-9]' is at least 1, and it stays 0",
+    )
     .bug("freed before the read", "released before the read", OF_SLOTS)
     .bug("freed by relaxed signals", "no release", OF_SLOTS)
     .bug("freed for the next one", "signal to another rank", OF_SLOTS)
     .bug("signalled before the block", "released before the store", OF_SLOTS)
     .bug("signals the one before", "signal to another rank", OF_SLOTS)
     .bug("does not count its steps", "counter not reset", OF_SLOTS)
-    .bug("counts one step too many", "waits for more than come", "deadlock: .*'full of rank [0-9]' is at least 2, and it stays 1")
+    .bug(
+        "counts one step too many",
+        "waits for more than come",
+        "deadlock: .*'full of rank [0-9]' is at least 2, and it stays 1",
+    )
 )
 
 CAGES = (RING,)

@@ -75,16 +75,20 @@ OF_X = "(reads|writes) byte [0-9]* of 'x of rank [0-9]' in global memory, and no
 REUSED = f"in its launch 2 {OF_X}|{OF_X} .* in its launch 2"
 
 
-def one_shot_arguments(epoch=epochs(1, 2), start=0):
-    return arguments(own(16), shared(16), shared(2, "int32", start), own(16), epoch)
+def one_shot_arguments(*launches, start=0):
+    return arguments(own(16), shared(16), shared(2, "int32", start), own(16), epochs(*launches))
 
 
 ONE_SHOT = (
-    Cage(one_shot, one_shot_arguments(), ranks=(2, 3, 4))
+    Cage(one_shot, one_shot_arguments(1, 2), ranks=(2, 3, 4))
     .bug("signal lost", "lost signal", "deadlock: .*signal 0 of 'pads of rank 1' is at least 2, and it stays 0")
     .bug("signalled twice", "doubled signal", OF_X)
     .bug("one less", "wait for too few", OF_X)
-    .bug("one more", "waits for more than come", "deadlock: .*signal 0 of 'pads of rank [01]' is at least 3, and it stays 2")
+    .bug(
+        "one more",
+        "waits for more than come",
+        "deadlock: .*signal 0 of 'pads of rank [01]' is at least 3, and it stays 2",
+    )
     .bug("the epoch alone", "wait for too few", OF_X)
     .bug("count of one launch", "counter not reset", REUSED)
     .bug("equal to the count of one launch", "counter not reset", "deadlock: .*signal 0 of .* is 2, and it stays [34]")
@@ -97,13 +101,13 @@ ONE_SHOT = (
 )
 LAST = (1 << 30) - 1
 HOSTS = (
-    Cage(one_shot, one_shot_arguments(), ranks=(2, 3, 4))
+    Cage(one_shot, one_shot_arguments(1, 2), ranks=(2, 3, 4))
     .bug("same epoch", "the same epoch twice", OF_X,
-         arguments=one_shot_arguments(epochs(1, 1)), twin_arguments=one_shot_arguments())
+         arguments=one_shot_arguments(1, 1), twin_arguments=one_shot_arguments(1, 2))
     # The counters of two ranks have counted two for each launch so far.
     .bug("counter wraps", "counter overflows", OF_X, ranks=(2,),
-         arguments=one_shot_arguments(epochs(LAST, LAST + 1), 2 * LAST - 2),
-         twin_arguments=one_shot_arguments(epochs(LAST - 1, LAST), 2 * LAST - 4))
+         arguments=one_shot_arguments(LAST, LAST + 1, start=2 * LAST - 2),
+         twin_arguments=one_shot_arguments(LAST - 1, LAST, start=2 * LAST - 4))
 )  # fmt: skip
 
 
@@ -142,7 +146,9 @@ def two_shot(src, x, parts, pads, out, BUG: tl.constexpr):
         tlx.wait_signal(tlx.peer(pads, rank), 1, world)  # at: signals the next rank alone, no second signal
     for p in tl.static_range(world):
         # at: signalled before the sums are there, second wait at the first counter, no second wait
-        sums = tl.load((tlx.peer(x, rank) if BUG == "right: over the inputs" else tlx.peer(parts, rank)) + p * 8 + offsets)
+        sums = tl.load(
+            (tlx.peer(x, rank) if BUG == "right: over the inputs" else tlx.peer(parts, rank)) + p * 8 + offsets
+        )
         tl.store(out + p * 8 + offsets, sums)
 
 
@@ -156,7 +162,11 @@ TWO_SHOT = (
         ),
         ranks=(2, 3, 4),
     )
-    .bug("all sum the same part", "duplicate address", "writes byte 0 of 'parts of rank [0-9]' .* nothing orders it after")
+    .bug(
+        "all sum the same part",
+        "duplicate address",
+        "writes byte 0 of 'parts of rank [0-9]' .* nothing orders it after",
+    )
     .bug("signalled before the sums are there", "released before the store", OF_PARTS)
     .bug("signals the next rank alone", "lost signal", LOST)
     .bug("no second signal", "lost signal", LOST)
