@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.irdl import (
@@ -51,6 +51,11 @@ class AtomicOp(TritonOp):
     """Shared parts of the atomic operations."""
 
     KIND: ClassVar = Kind.READ | Kind.WRITE | Kind.ATOMIC
+
+    @property
+    def reach(self) -> MemSyncScope:
+        """The threads among which it is atomic, and orders memory."""
+        return MemSyncScope(cast(Any, self.properties["scope"]).value.data)
 
     def effects(self) -> Effects:
         """An access that synchronises as the semantics say."""
