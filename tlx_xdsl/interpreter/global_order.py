@@ -159,7 +159,7 @@ class GlobalOrder:
         held.join(known)
 
     def acquired(self, address: int, program: Program, strength: Strength) -> list[Clock]:
-        """What an operation at an address may acquire: releases whose scope has `program`, and from within its own.
+        """The releases that an operation at an address may acquire: those whose scope has `program`, and from within its own.
 
         Two operations synchronise where the scope of each has the thread of the other (PTX ISA, "Morally Strong
         Operations").

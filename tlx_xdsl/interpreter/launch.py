@@ -146,7 +146,7 @@ def stuck_launch(running: Sequence[Cluster], waiting: Sequence[Unlaunched]) -> F
 
 
 def _steps(cluster: Cluster) -> int:
-    """How far a cluster of one of several GPUs has come: the launches before, and the releases that it has made."""
+    """Count the releases of a cluster of one of several GPUs, after the launches before: how far it has come."""
     if not cluster.launch.of_ranks:
         return 0
     main = cluster.blocks[0].main

@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.dialects import arith as upstream, scf
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import arith, tt
+from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base import Kind as AccessKind, Space, accesses_of, effects_of
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.numerics.arrays import Dtype
@@ -82,10 +82,11 @@ def poll_of(loop: scf.WhileOp | WhileOp, slot: Callable[[SSAValue], int]) -> Pol
         return None
     wanted = _WANTED[compared.predicate_name.lstrip("su")]
     for found, other, text in ((compared.lhs, compared.rhs, wanted[0]), (compared.rhs, compared.lhs, wanted[1])):
-        while isinstance(owner := found.owner, upstream.ExtSIOp | upstream.ExtUIOp | upstream.TruncIOp):
+        while isinstance(owner := found.owner, upstream.ExtSIOp | upstream.ExtUIOp):
             found = owner.input
-        if isinstance(owner, tt.LoadOp | tt.AtomicRMWOp | tt.AtomicCASOp | tt.AtomicLoadOp):
-            return Poll(slot(owner.ptr), dtype_of(found.type), text, slot(other))
+        looks = accesses_of(owner) if isinstance(owner, Operation) else ()
+        if looks and looks[0].space is Space.GLOBAL:
+            return Poll(slot(looks[0].value), dtype_of(found.type), text, slot(other))
     return None
 
 

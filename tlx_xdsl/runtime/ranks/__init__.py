@@ -1,1 +1,1 @@
-"""Several GPUs: who allocates memory that all of them reach, and how a launch on all of them is told apart."""
+"""Several GPUs: who allocates memory that all of them reach, and what each of them gets of a launch."""
