@@ -51,6 +51,9 @@ AGENTS = 1 << 20
 _LOOKED_AT = 8
 """Accesses of a set that a new one may replace. Where programs take turns there are no more; others stay."""
 
+_ANY = -1
+"""The bytes of the accesses of a set without any."""
+
 Index = slice | Integers
 
 Place: TypeAlias = tuple[Strength, Program]
@@ -123,8 +126,9 @@ class GlobalOrder:
     _numbers: dict[tuple[int, int, Operation, bool], int] = field(
         default_factory=dict[tuple[int, int, Operation, bool], int]
     )
-    _sets: list[tuple[int, int, bool]] = field(default_factory=lambda: [(0, 0, True)])
-    """Each set's access that was added last, the set of the others, and whether all are atomic for all."""
+    _sets: list[tuple[int, int, int]] = field(default_factory=lambda: [(0, 0, _ANY)])
+    """Each set's access that was added last, the set of the others, and the bytes of each, where all are atomic for all
+    and of one size; else 0."""
     _grown: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     _shadows: dict[int, _Shadow] = field(default_factory=dict[int, _Shadow])
     """By the address of the buffer."""
@@ -159,7 +163,7 @@ class GlobalOrder:
         held.join(known)
 
     def acquired(self, address: int, program: Program, strength: Strength) -> list[Clock]:
-        """The releases that an operation at an address may acquire: those whose scope has `program`, and from within its own.
+        """The releases that an operation at an address may acquire: those whose scope has `program`, and that its has.
 
         Two operations synchronise where the scope of each has the thread of the other (PTX ISA, "Morally Strong
         Operations").
@@ -191,7 +195,7 @@ class GlobalOrder:
         `places` says which elements of their tensor they are, for what threads access by an operation of their own.
         Raises Fault for a race.
         """
-        now = self._access(memory, op, kind)
+        now = self._access(memory, op, kind, size)
         if self.dependent is not None and not (now.writes_descriptor or reads_descriptor):
             self.dependent.note(op, buffer, index, size, kind, memory.clock)
         is_any = isinstance(index, slice) or len(index)
@@ -222,7 +226,7 @@ class GlobalOrder:
 
     def note_change(self, memory: Accessor, op: Operation, address: int) -> None:
         """Note that an atomic operation has changed a number, once for each line of a program."""
-        access = self._access(memory, op, "update")
+        access = self._access(memory, op, "update", 0)
         self.changed.setdefault(address, {})[access.program, access.launch, op] = access
 
     def place_key(self, shape: tuple[int, ...]) -> int:
@@ -280,10 +284,10 @@ class GlobalOrder:
             return shadow, slice(index.start * parts, index.stop * parts)
         return shadow, (index[:, None] * parts + np.arange(parts)).ravel()
 
-    def _access(self, memory: Accessor, op: Operation, kind: str) -> Access:
+    def _access(self, memory: Accessor, op: Operation, kind: str, size: int) -> Access:
         actor = memory.actor(op)
         launch = self.launches.get(actor.agent // AGENTS, 0)
-        return Access(actor, memory.program, self.strength(op), kind == "read", memory.issue, launch)
+        return Access(actor, memory.program, self.strength(op), kind == "read", memory.issue, launch, size)
 
     def _number(self, access: Access) -> int:
         key = (access.actor.agent, access.actor.step, access.actor.op, access.reads_only)
@@ -315,7 +319,8 @@ class GlobalOrder:
             access = self._accesses[number]
             assert access is not None
             grown = self._grown[number, held] = len(self._sets)
-            self._sets.append((number, held, access.strength is self._widest and self._sets[held][2]))
+            is_one_size = self._sets[held][2] in (_ANY, access.size)
+            self._sets.append((number, held, access.size if is_one_size and access.strength is self._widest else 0))
         return grown
 
     def _check(
@@ -327,7 +332,7 @@ class GlobalOrder:
         joins = now.strength is self._widest and not now.actor.is_async
         for each in _different(chosen):
             rest: int = each
-            if is_set and joins and self._sets[each][2]:
+            if is_set and joins and self._sets[each][2] in (_ANY, now.size):
                 continue
             while rest:
                 number, rest = self._sets[rest][:2] if is_set else (rest, 0)

@@ -78,6 +78,9 @@ def _remedy(before: Access, now: Access) -> list[Note]:
         text = f"a barrier must order them: {before.actor.what} arrives at it, {now.actor.what} waits for it"
     elif Strength.WEAK not in (before.strength, now.strength):
         text = "an atomic operation of scope 'cta' is none for other programs: use scope='gpu'"
+        if before.differs_in_size(now):
+            text = f"numbers of {before.size} and {now.size} bytes: one is not atomic for the other, use one type"
+            return [*notes, remedy(text)]
         if before.program[3:] != now.program[3:]:
             text = "atomic operations are that for other GPUs with scope='sys' only"
     else:

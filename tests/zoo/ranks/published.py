@@ -180,4 +180,32 @@ IN_A_ROW = (
     .bug("clears the next flags", "lost signal", PASSED, twin={"BUG": "right: three counters"})
 )
 
-CAGES = (PUT, STAGED, IN_A_ROW)
+
+@tlx_xdsl.jit
+def halves(src, x, flags, out, BUG: tl.constexpr):
+    """Each of two ranks raises a flag of 32 bits on both; they are polled one by one, or as one number of 64 bits."""
+    rank = tlx.rank(x)
+    offsets = tl.arange(0, 16)
+    tl.store(tlx.peer(x, rank) + offsets, tl.load(src + offsets))
+    for r in tl.static_range(2):
+        # at: polls both flags as one
+        tl.atomic_xchg(tlx.peer(flags, r) + rank, 1, sem="release", scope="sys")
+    mine = tlx.peer(flags, rank)
+    if BUG == "polls both flags as one":
+        both = mine.to(tl.pointer_type(tl.int64), bitcast=True)
+        while tl.atomic_add(both, 0, sem="acquire", scope="sys") != 0x100000001:  # at: polls both flags as one
+            pass
+    else:
+        tlx.wait_signal(mine, 0, 1)
+        tlx.wait_signal(mine, 1, 1)
+    for r in tl.static_range(2):
+        tl.store(out + r * 16 + offsets, tl.load(tlx.peer(x, r) + offsets))
+
+
+HALVES = Cage(halves, arguments(own(16), shared(16), shared(2, "int32"), own(32)), ranks=(2,)).bug(
+    "polls both flags as one",
+    "flags in parts",
+    "byte [04] of 'flags of rank [01]' in global memory, and nothing orders it",
+)
+
+CAGES = (PUT, STAGED, IN_A_ROW, HALVES)
