@@ -163,7 +163,7 @@ class GlobalOrder:
         held.join(known)
 
     def acquired(self, address: int, program: Program, strength: Strength) -> list[Clock]:
-        """The releases that an operation at an address may acquire: those whose scope has `program`, and that its has.
+        """Return the releases at an address that an operation may acquire: the scope of each has the other's program.
 
         Two operations synchronise where the scope of each has the thread of the other (PTX ISA, "Morally Strong
         Operations").

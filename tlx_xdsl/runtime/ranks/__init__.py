@@ -1,1 +1,1 @@
-"""Several GPUs: who allocates memory that all of them reach, and what each of them gets of a launch."""
+"""Several GPUs: memory that all of them reach, and the arguments of a launch on each."""

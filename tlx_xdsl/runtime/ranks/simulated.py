@@ -56,7 +56,7 @@ class SymmetricArray:
         return Peers(self.tables[rank], constexpr(len(self.arrays)), dtype(cast(str, BY_SPELLING[spelling].name)))
 
     def connect(self, addresses: Sequence[int]) -> None:
-        """Write the address of each rank's array into the tables."""
+        """Put the address of each rank's array into the tables that kernels read."""
         for table in self.tables:
             table[:-1] = addresses
 
