@@ -186,9 +186,10 @@ class _Run:
         if not changed:
             print("no array has changed")
         what = "cluster" if in_clusters else "program"
+        again = f", launched {self._args.launches} times," if self._args.launches > 1 else ""
         jobs = f", {result.jobs} processes" if result.jobs > 1 else ""
         print(
-            f"{result.clusters} {what}{'' if result.clusters == 1 else 's'} in {result.seconds:.2f} s: "
+            f"{result.clusters} {what}{'' if result.clusters == 1 else 's'}{again} in {result.seconds:.2f} s: "
             + (
                 f"{result.turns:,} turns, {self._args.schedule}, seed {self._args.seed}{jobs}"
                 if result.ptx is None
