@@ -1,0 +1,14 @@
+"""The functions of this package under one roof."""
+
+from .collectives import all_gather, all_reduce, reduce_scatter
+from .products import ProductConfig, all_gather_gemm, gemm_all_reduce, gemm_reduce_scatter
+
+__all__ = [
+    "ProductConfig",
+    "all_gather",
+    "all_gather_gemm",
+    "all_reduce",
+    "gemm_all_reduce",
+    "gemm_reduce_scatter",
+    "reduce_scatter",
+]
