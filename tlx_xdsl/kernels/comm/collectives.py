@@ -1,7 +1,7 @@
 """Sums over ranks and gathering: `all_reduce(x, ranks)`, `reduce_scatter(x, ranks)`, `all_gather(x, ranks)`.
 
-bf16, fp16 and fp32, contiguous. What travels has the type of x; sums are in f32 in the order of ranks, rounded once, and
-have the same bits on each run and each rank. The kernels and what they rest on are in `reduce`.
+bf16, fp16 and fp32, contiguous. What travels has the type of x; sums are in f32 in the order of ranks, rounded once,
+and have the same bits on each run and each rank. The kernels and what they rest on are in `reduce`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from ..calls.launching import multiprocessors
 from ..calls.operands import Operand, check_types, is_aligned
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
-from . import reduce as kernels
+from . import reduce
 from .launches import call, check_contiguous, here, launch_on, memory, operands_of, results
 from .signals import FIRST
+
+kernels: Any = reduce
 
 DTYPES = ("bf16", "fp16", "fp32")
 
@@ -28,7 +30,7 @@ RATE = 363e9
 """Bytes a second that a GPU reads from others, or stores to them: a copy on H200s with NVLink, 2026-11-28."""
 
 ROUND = 3e-6
-"""Seconds that a second round of signals takes. It is a guess: nobody has measured these kernels yet."""
+"""Seconds that a second round of signals takes. It is a guess: no run has measured these kernels yet."""
 
 MOST_ONE_SHOT = 8 << 20
 """Bytes of the largest sum in one shot, for which each rank keeps 2 * world times that."""
@@ -63,7 +65,10 @@ def reduce_scatter(x: Any, ranks: Ranks, out: Any = None) -> Any:
 
 
 def all_gather(x: Any, ranks: Ranks, out: Any = None) -> Any:
-    """Return x of rank 0, of rank 1, ..., along the first dimension. Memory on each rank: 2 * x. Raises as `all_reduce`."""
+    """Return x of rank 0, of rank 1, ..., along the first dimension. Memory on each rank: 2 * x bytes.
+
+    Raises as `all_reduce`.
+    """
     return call(ALL_GATHER, ranks, (x, out), ())
 
 
@@ -96,7 +101,9 @@ def _prepare_all_reduce(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> P
         raise ValueError(
             f"all_reduce: argument 'algorithm': expected 'one_shot', 'two_shot' or None, got {algorithm!r}"
         )
-    return Prepared(found, (_launch(kernels.all_reduce_two_shot, ranks, given, out, count, _rounded(-(-count // world))),))
+    return Prepared(
+        found, (_launch(kernels.all_reduce_two_shot, ranks, given, out, count, _rounded(-(-count // world))),)
+    )
 
 
 def _prepare_reduce_scatter(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
@@ -104,7 +111,9 @@ def _prepare_reduce_scatter(tensors: tuple[Any, ...], options: tuple[Any, ...]) 
     given = _given("reduce_scatter", tensors[0], ranks)
     rows, *rest = given[0].shape or (1,)
     if rows % ranks.world_size:
-        raise ValueError(f"{given[0].what}: expected a multiple of {ranks.world_size} rows, one part for each rank, got {rows}")
+        raise ValueError(
+            f"{given[0].what}: expected a multiple of {ranks.world_size} rows, one part for each rank, got {rows}"
+        )
     out = results(given, tensors[1], ranks, (rows // ranks.world_size, *rest))
     check_contiguous(out[0])
     found = {"x": tensors[0], "out": here(ranks, [each.value for each in out])}
@@ -143,9 +152,7 @@ def _rounded(count: int) -> int:
     return -(-count // _UNIT) * _UNIT
 
 
-def gather_launch(
-    ranks: Ranks, given: Sequence[Operand], out: Sequence[Operand], part: int, source: str = "x"
-) -> Any:
+def gather_launch(ranks: Ranks, given: Sequence[Operand], out: Sequence[Operand], part: int, source: str = "x") -> Any:
     """The launch of `all_gather` of `part` elements of each rank; `source` is the name of its tensor in the plan."""
     length = _rounded(part)
     block, programs = _division(given[0], part)

@@ -3,17 +3,18 @@
 Rank r has rows r of A, M of them, and its own B (K, N); it gets all of A times its B: (world * M, N). The kernel is
 `gemm.cooperative`, without clusters, with another order of tiles and one more task.
 
-* The copier, one warp of each program, stores the rank's rows of A to all others by bulk copies, piece by piece, through
-  a few buffers in shared memory: the rank before it gets them first, then the one before that. So at no time do two
-  ranks store to one, each rank gets first what it multiplies first, and no multiprocessor is taken from the product.
-  A signal follows each piece of PIECE rows; what is waited for are the pieces of a tile's rows.
+* The copier, one warp of each program, stores the rank's rows of A to all others by bulk copies, piece by piece,
+  through a few buffers in shared memory: the rank before it gets them first, then the one before that. So at no time
+  do two ranks store to one, each rank gets first what it multiplies first, and no multiprocessor is taken from the
+  product. A signal follows each piece of PIECE rows; what is waited for are the pieces of a tile's rows.
 * Order of tiles. A rank begins with its own rows, which it reads where they are, and goes on with those of the next
   rank. The producer waits for a tile's rows, and fences, before it loads them by TMA.
 * Reuse. Nothing is stored to a rank before it has begun this launch: it then has read what came in the last.
 
 Nothing is rounded on the way; sums are in f32 and rounded once: the bits of a product of the gathered A. Deterministic.
-Limits: M a multiple of BLOCK_M, rows of A side by side, PIECE * K a multiple of CHUNK. Signals: one for each piece and rank that
-gets it, and world - 1 for the beginning. Memory on each rank: world * M * K * 2 bytes, of which the own rows stay unused.
+Limits: two consumers or more, M a multiple of BLOCK_M, rows of A side by side, PIECE * K a multiple of CHUNK. Signals:
+one for each piece and rank that gets it, and world - 1 for the beginning. Memory on each rank: world * M * K * 2 bytes,
+of which the own rows stay unused.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -28,13 +29,13 @@ from ..gemm.cooperative import load_strips, tile_rings, wait_for_stage
 from ..gemm.device import divided, tile_offsets
 from ..gemm.epilogue import store_tile
 from ..rings import next_place
-from .gemm_scatter import multiplied_tile, tell_began
+from .gemm_scatter import multiplied_tile, announce_launch
 from .signals import FIRST, after, begin_launch
 
 
 @tlx_xdsl.jit
 def arrivals_of_rows(pads, source, block, blocks):
-    """The counter of a block of rows of another rank; it follows those that tell who has begun."""
+    """The counter of a block of rows of another rank; it follows those of the launches that have begun."""
     return FIRST + tlx.world_size(pads) + source * blocks + block
 
 
@@ -49,7 +50,7 @@ def load_chunk(pointer, buffers, loaded, number, DEPTH: tl.constexpr):
 
 @tlx_xdsl.jit
 def copy_piece(source, target, buffers, loaded, number, chunks, DEPTH: tl.constexpr):
-    """Copy a piece of so many chunks by bulk copies; return the number of the next chunk, `number` being the first's."""
+    """Copy a piece of so many chunks by bulk copies. `number` is that of the first chunk; returns the next one's."""
     CHUNK: tl.constexpr = buffers.shape[0]
     for chunk in range(min(chunks, DEPTH - 1)):
         load_chunk(source + chunk * CHUNK, buffers, loaded, number + chunk, DEPTH)
@@ -132,12 +133,13 @@ def all_gather_gemm(
     """
     world: tl.constexpr = tlx.world_size(pads)
     PART_M: tl.constexpr = BLOCK_M // CONSUMERS
+    tl.static_assert(CONSUMERS >= 2, "the first consumer is the default task, and others have a task of their own")
     dtype: tl.constexpr = tlx.dtype_of(a_desc)
     STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
 
     rank = tlx.rank(pads)
     launch = begin_launch(pads)
-    tell_began(pads, rank, launch)
+    announce_launch(pads, rank, launch)
 
     order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
     by_owner = (OWNER_FACTOR, OWNER_SHIFT)

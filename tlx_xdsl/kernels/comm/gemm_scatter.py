@@ -6,7 +6,7 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
 * Order. A rank begins with the tiles of the next rank and ends with its own. So what it sends is under way while it
   multiplies, no two ranks send to one at a time, and what it needs for its own tiles was sent a round of tiles ago.
 * Tiles of others. The epilogue rounds the f32 sums to the type of A, and bulk copies store each part of a consumer to
-  the owner, as it lies in shared memory: `staging` is no matrix, but [source][tile][consumer][part] of bytes. The signal
+  the owner, as it lies in shared memory: `staging` is no matrix, but parts of [source][tile][consumer]. The signal
   goes out one tile later, when these stores are long over: nothing waits for the way to the other GPU.
 * Tiles of its own. The epilogue waits for the signals of this tile, loads the others' parts, and adds in f32 in the
   order of ranks; its own sums, which are still in registers, are not rounded. The result is rounded once, to its type.
@@ -34,8 +34,8 @@ from .signals import FIRST, after, begin_launch
 
 
 @tlx_xdsl.jit
-def tell_began(pads, rank, number):
-    """Program 0 tells all other ranks that this one has begun launch `number`, so has ended those before."""
+def announce_launch(pads, rank, number):
+    """Program 0 signals to all other ranks that this one has begun launch `number`, so has ended those before."""
     world: tl.constexpr = tlx.world_size(pads)
     if tl.program_id(0) == 0:
         for i in tl.static_range(1, world):
@@ -168,7 +168,7 @@ def gemm_reduce_scatter(
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr,
     B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr,
 ):  # fmt: skip
-    """out = rows of this rank of the sum over ranks of A @ B. M is the number of rows of one rank; see the file's top.
+    """Write to `out`: rows of this rank of the sum over ranks of A @ B. M is the number of rows of one rank; see the file's top.
 
     OWNER_FACTOR and OWNER_SHIFT divide by the tiles of an owner.
     """
@@ -183,7 +183,7 @@ def gemm_reduce_scatter(
 
     rank = tlx.rank(pads)
     number = begin_launch(pads)
-    tell_began(pads, rank, number)
+    announce_launch(pads, rank, number)
 
     order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
     by_owner = (OWNER_FACTOR, OWNER_SHIFT)

@@ -34,12 +34,14 @@ def values_of(ranks: Ranks, function: str, name: str, given: Any) -> list[Any]:
     if ranks.rank is not None:
         return [given]
     if not isinstance(given, list | tuple) or len(cast("list[Any]", given)) != ranks.world_size:
-        raise TypeError(f"{function}: argument '{name}': expected a list with one array for each of {ranks.world_size} ranks")
+        raise TypeError(
+            f"{function}: argument '{name}': expected a list with one array for each of {ranks.world_size} ranks"
+        )
     return list(cast("list[Any]", given))
 
 
 def operands_of(ranks: Ranks, function: str, name: str, given: Any) -> list[Operand]:
-    """The same, looked at. Raises ValueError for different shapes, and for memory where no kernel of the engine runs."""
+    """The same, looked at. Raises ValueError for different shapes, and for memory where the engine has no kernels."""
     found = [operand(function, name, value) for value in values_of(ranks, function, name, given)]
     first = found[0]
     for each in found[1:]:

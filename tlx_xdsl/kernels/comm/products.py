@@ -13,7 +13,7 @@ from typing import Any
 from tlx_xdsl.runtime.ranks.engine import Ranks
 
 from ..calls.launching import Launch, multiprocessors
-from ..calls.operands import Operand, check_product, check_types, describe, described, operand
+from ..calls.operands import Operand, check_product, check_types, describe, described
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..gemm.dense import gemm
@@ -203,7 +203,11 @@ def _prepare_all_reduce(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> P
     out = results(left, tensors[2], ranks, shape)
     check_contiguous(out[0])
     dtype = left[0].value.dtype
-    kept = memory(ranks, ("gemm_all_reduce", *shape, str(dtype)), lambda: results(left, None, ranks, (_rows(left[0], ranks), shape[1])))
+    kept = memory(
+        ranks,
+        ("gemm_all_reduce", *shape, str(dtype)),
+        lambda: results(left, None, ranks, (_rows(left[0], ranks), shape[1])),
+    )
     found = {"a": tensors[0], "b": tensors[1], "out": here(ranks, [each.value for each in out])}
     found["own"] = here(ranks, [each.value for each in kept])
     first = _scatter(ranks, left, right, kept, config, "own")

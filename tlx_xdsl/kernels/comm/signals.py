@@ -1,6 +1,6 @@
 """Launch numbers and counters that are never reset, for kernels that several ranks run at once.
 
-A *plan* is one kernel with one grid and one shape. It has counters of its own (`pads`, int64, symmetric): those of a rank are
+A *plan* is one kernel with one grid and one shape. It has counters of its own, symmetric int64 `pads`. A rank has
 
     [launches that have begun, programs that have begun this one, then one counter for each signal]
 
@@ -56,7 +56,7 @@ def slot(source, world: tl.constexpr, PHASE: tl.constexpr):
 
 @tlx_xdsl.jit
 def signal_others(pads, rank, number, PHASE: tl.constexpr):
-    """Tell the programs of this number on all other ranks that what was written is there."""
+    """Signal to the programs of this number on all other ranks that what was written is there."""
     world: tl.constexpr = tlx.world_size(pads)
     for i in tl.static_range(1, world):
         tlx.signal(tlx.peer(pads, after(rank, i, world)), slot(rank, world, PHASE), number, op="set")

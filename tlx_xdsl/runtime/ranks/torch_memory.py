@@ -14,6 +14,7 @@ Only addresses are taken of torch: no NVLink multicast, no signal pads of its, n
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -41,7 +42,9 @@ class SymmetricTensor:
     def peers(self, rank: int) -> Peers:
         """Return the argument that the kernel of this rank gets. Raises ValueError for another rank."""
         if rank != int(self.handle.rank):
-            raise ValueError(f"the kernel of rank {rank} gets its argument in its own process, of rank {self.handle.rank}")
+            raise ValueError(
+                f"the kernel of rank {rank} gets its argument in its own process, of rank {self.handle.rank}"
+            )
         return peers_of(self.table, len(self.addresses), self.element)
 
 
@@ -53,13 +56,13 @@ class TorchRanks:
     """
 
     def __init__(self, group: Any = None):
-        import torch
-        import torch.distributed as dist
+        torch: Any = importlib.import_module("torch")
+        dist: Any = importlib.import_module("torch.distributed")
 
         if not dist.is_available() or not dist.is_initialized():
             raise RuntimeError("TorchRanks: expected a process group: run under torchrun, and init_process_group first")
         try:
-            import torch.distributed._symmetric_memory as memory
+            memory: Any = importlib.import_module("torch.distributed._symmetric_memory")
         except ImportError as error:
             raise RuntimeError(f"TorchRanks: expected torch 2.9 or later, got {torch.__version__}") from error
         self._torch, self._dist, self._memory = torch, dist, memory
@@ -87,8 +90,8 @@ class TorchRanks:
         for other in range(cuda.device_count()):
             if other != own and not cuda.can_device_access_peer(own, other):
                 raise RuntimeError(
-                    f"TorchRanks: expected peer access between the GPUs, got none from cuda:{own} to cuda:{other}: make "
-                    "only GPUs visible (CUDA_VISIBLE_DEVICES) that NVLink or PCIe joins"
+                    f"TorchRanks: expected peer access between the GPUs, got none from cuda:{own} to cuda:{other}: "
+                    "make only GPUs visible (CUDA_VISIBLE_DEVICES) that NVLink or PCIe joins"
                 )
 
     @property

@@ -7,10 +7,14 @@ import tlx_xdsl
 from tests.unit import volume
 from tests.unit.kernels.references import DTYPES, TOLERANCE, matrix
 from tlx_xdsl.kernels.comm import ProductConfig, all_gather_gemm, gemm_all_reduce, gemm_reduce_scatter
+from tlx_xdsl.kernels.comm.products import ALL_GATHER_GEMM, GEMM_REDUCE_SCATTER
 
 BF16 = DTYPES["bf16"]
 SMALL = ProductConfig(128, 32, 16, stages=2, part_n=16, buffers=2, group_m=2)
-"""A tile of which few columns and steps make a whole product."""
+NARROW = ProductConfig(64, 32, 16, stages=2, part_n=16, buffers=2, group_m=2, consumers=1)
+"""Tiles of which few columns and steps make a whole product."""
+
+CASES = [(2, SMALL), (3, NARROW), (4, NARROW)] + ([(3, SMALL), (4, SMALL), (5, NARROW)] if volume.is_full() else [])
 
 
 def matrices(world, rows, columns, by_columns=False, seed=0):
@@ -25,52 +29,46 @@ def error(found, exact):
     return np.linalg.norm(found.astype(np.float64) - exact) / np.linalg.norm(exact)
 
 
-@pytest.mark.parametrize("world", (2, 3, 4))
-def test_gemm_reduce_scatter(world):
-    """Rows of an owner that no tile divides, columns and K that no block divides; a second call on the same memory."""
-    ranks = tlx_xdsl.SimulatedRanks(world)
-    for seed in range(2 if world == 2 or volume.is_full() else 1):
-        a = matrices(world, 136 * world, 40, seed=10 * seed)
-        b = matrices(world, 40, 72, by_columns=world == 3, seed=5 + 10 * seed)
-        found = gemm_reduce_scatter(a, b, ranks, config=SMALL)
-        exact = sum(left @ right for left, right in zip(f64(a), f64(b), strict=True))
-        for rank, each in enumerate(found):
-            assert error(each, exact[rank * 136 : (rank + 1) * 136]) <= TOLERANCE["bf16"] / 2
-
-
-@pytest.mark.parametrize("world", (2, 3, 4))
-def test_all_gather_gemm(world):
-    ranks = tlx_xdsl.SimulatedRanks(world)
-    for seed in range(2 if world == 2 or volume.is_full() else 1):
-        a = matrices(world, 256 if world == 2 else 128, 40, seed=10 * seed)
-        b = matrices(world, 40, 72, by_columns=world == 3, seed=5 + 10 * seed)
-        gathered = np.concatenate(f64(a))
-        for each, right in zip(all_gather_gemm(a, b, ranks, config=SMALL), f64(b), strict=True):
-            assert error(each, gathered @ right) <= TOLERANCE["bf16"] / 2
-
-
-def two_launches(function, world, **sizes):
+def two_launches(planned, world, rows, columns, depth, config, by_columns=False):
     """Prepare a call, and run its one kernel twice in a row, without a barrier of the host between."""
-    from tlx_xdsl.kernels.comm import products
-
-    planned = {gemm_reduce_scatter: products.GEMM_REDUCE_SCATTER, all_gather_gemm: products.ALL_GATHER_GEMM}[function]
-    rows, columns, depth = sizes["rows"], sizes["columns"], sizes["depth"]
-    a, b = matrices(world, rows, depth), matrices(world, depth, columns, seed=5)
-    ranks = tlx_xdsl.SimulatedRanks(world)
-    prepared = planned.prepare((a, b, None), (ranks, SMALL))
+    a, b = matrices(world, rows, depth), matrices(world, depth, columns, by_columns, seed=5)
+    prepared = planned.prepare((a, b, None), (tlx_xdsl.SimulatedRanks(world), config))
     (launch,) = prepared.launches
     launch.interpret(launches=2)
-    return a, b, prepared.tensors["out"]
+    return f64(a), f64(b), prepared.tensors["out"]
 
 
-@pytest.mark.parametrize("world", (2, 3, 4) if volume.is_full() else (2,))
-def test_two_launches_in_a_row(world):
-    a, b, out = two_launches(gemm_reduce_scatter, world, rows=128 * world, columns=64, depth=32)
-    exact = sum(left @ right for left, right in zip(f64(a), f64(b), strict=True))
-    assert error(np.concatenate(out), exact) <= TOLERANCE["bf16"] / 2
-    a, b, out = two_launches(all_gather_gemm, world, rows=128, columns=64, depth=32)
-    for each, right in zip(out, f64(b), strict=True):
-        assert error(each, np.concatenate(f64(a)) @ right) <= TOLERANCE["bf16"] / 2
+@pytest.mark.parametrize(("world", "config"), CASES)
+def test_gemm_reduce_scatter(world, config):
+    """Rows of an owner that no tile divides, columns and K that no block divides."""
+    rows = config.block_m + 8
+    a, b, out = two_launches(GEMM_REDUCE_SCATTER, world, rows * world, 40, 24, config, world == 3)
+    exact = sum(left @ right for left, right in zip(a, b, strict=True))
+    for rank, each in enumerate(out):
+        assert error(each, exact[rank * rows : (rank + 1) * rows]) <= TOLERANCE["bf16"] / 2
+
+
+@pytest.mark.parametrize("world", [2, 3, 4])
+def test_all_gather_gemm(world):
+    """With two ranks a piece of rows is copied in several chunks."""
+    rows, depth = 256 if volume.is_full() else 128, 24 if world == 2 else 32
+    a, b, out = two_launches(ALL_GATHER_GEMM, world, rows, 40, depth, SMALL, world == 3)
+    for each, right in zip(out, b, strict=True):
+        assert error(each, np.concatenate(a) @ right) <= TOLERANCE["bf16"] / 2
+
+
+@pytest.mark.parametrize("function", [gemm_reduce_scatter, all_gather_gemm])
+def test_a_second_call_uses_the_memory_of_the_first(function):
+    """With other values, that is: the first one's would be seen."""
+    ranks = tlx_xdsl.SimulatedRanks(2)
+    for seed in range(2):
+        a, b = matrices(2, 128, 16, seed=10 * seed), matrices(2, 16, 32, seed=5 + 10 * seed)
+        found = function(a, b, ranks, config=SMALL)
+        if function is all_gather_gemm:
+            exact = np.concatenate([np.concatenate(f64(a)) @ right for right in f64(b)])
+        else:
+            exact = sum(left @ right for left, right in zip(f64(a), f64(b), strict=True))
+        assert error(np.concatenate(found), exact) <= TOLERANCE["bf16"] / 2
 
 
 def test_rows_that_no_tile_divides_are_gathered_first():
