@@ -29,7 +29,7 @@ from .carry import all_parts, class_of, runtime
 from .python.foreign import compile_time, constexpr_function_of
 from .python.source import KernelSource, Parameter
 from .slips import function_hint
-from .values import NONE, Aggregate, Constexpr, Tensor, TupleValue, Value, Values, kind, parts, rebuild
+from .values import NONE, Aggregate, Constexpr, Tensor, TupleValue, Value, Values, kind, parts, rebuild, symmetric_of
 from .visitor import CallSite, Compiled, EarlyReturn, Return, Returns, Visitor
 
 # --- calls ----------------------------------------------------------------------------------------------------------

@@ -58,17 +58,17 @@ _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
 }
 
 
-class _Order:
+class Order:
     """The release and the acquire of an operation."""
 
     def __init__(self, op: Operation):
         semantic = MemSemantic(cast(Any, op).sem.value.data)
         self._op = op
-        self._writes = not isinstance(op, tt.AtomicLoadOp | tt.AtomicPollOp)
+        self._writes = not isinstance(op, tt.AtomicLoadOp | tt.Polls)
         self._releases = semantic in (MemSemantic.RELEASE, MemSemantic.ACQUIRE_RELEASE)
         self._acquires = semantic in (MemSemantic.ACQUIRE, MemSemantic.ACQUIRE_RELEASE)
         # Who does not look at what it finds can't know whether it comes after a release.
-        self._looks = isinstance(op, tt.AtomicPollOp) or any(result.uses for result in op.results)
+        self._looks = isinstance(op, tt.Polls) or any(result.uses for result in op.results)
 
     def apply(self, task: Task, addresses: Array) -> None:
         """Acquire what was released at the addresses, and release there; nothing to do for a task on its own."""
@@ -208,7 +208,7 @@ def read_modify_write(
     task: Task, op: tt.AtomicRMWOp, addresses: Array, values: Array, mask: Array | None = None
 ) -> Any:
     """The old values; what is masked is as `masked_out` has it."""
-    dtype, order = dtype_of(op.val.type), _Order(op)
+    dtype, order = dtype_of(op.val.type), Order(op)
     combine = combining(RMWOp(op.atomic_rmw_op.value.data), dtype)
     given = _flat(values, addresses)
 
@@ -227,7 +227,7 @@ def _reached(addresses: Array, mask: Array | None) -> Array:
 @action(tt.AtomicCASOp)
 def compare_and_swap(task: Task, op: tt.AtomicCASOp, addresses: Array, compare: Array, values: Array) -> Any:
     """The old values, which are replaced where they have the bits of `cmp`."""
-    dtype, order = dtype_of(op.val.type), _Order(op)
+    dtype, order = dtype_of(op.val.type), Order(op)
     bits = np.dtype(f"u{dtype.itemsize}")
     expected, given = _flat(compare, addresses).view(bits), _flat(values, addresses).view(bits)
 
@@ -242,7 +242,7 @@ def compare_and_swap(task: Task, op: tt.AtomicCASOp, addresses: Array, compare: 
 @action(tt.AtomicLoadOp)
 def load(task: Task, op: tt.AtomicLoadOp, addresses: Array, mask: Array | None = None) -> Any:
     """Masked elements are as `masked_out` has them."""
-    dtype, order = dtype_of(op.result.type), _Order(op)
+    dtype, order = dtype_of(op.result.type), Order(op)
     is_scalar = as_tensor(op.result.type) is None
     values = _memory(task).load(op, addresses, dtype, mask, masked_out(op.masked_result, dtype)(task))
     order.apply(task, _reached(addresses, mask))
@@ -252,7 +252,7 @@ def load(task: Task, op: tt.AtomicLoadOp, addresses: Array, mask: Array | None =
 @action(tt.AtomicStoreOp)
 def store(task: Task, op: tt.AtomicStoreOp, addresses: Array, values: Array, mask: Array | None = None) -> None:
     """Of several values for one address, any of them may stay."""
-    dtype, order = dtype_of(op.value.type), _Order(op)
+    dtype, order = dtype_of(op.value.type), Order(op)
     order.apply(task, _reached(addresses, mask))
     _memory(task).store(op, addresses, values, dtype, mask)
 
@@ -265,7 +265,7 @@ def poll(
 
     There is no clock: a turn of the task counts as a microsecond.
     """
-    dtype, order = dtype_of(op.expected.type), _Order(op)
+    dtype, order = dtype_of(op.expected.type), Order(op)
     yield None
     found = np.zeros(np.shape(addresses), np.bool_)
 

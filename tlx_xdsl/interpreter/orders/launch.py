@@ -185,13 +185,13 @@ class _Run:
 
     def _is_visible(self, task: Task) -> bool:
         """Return whether the next turn of a task may touch something: it stands before an operation that does."""
-        return (task.waiting is None or isinstance(task.waiting.op, tt.AtomicPollOp)) and self._touches(task.op)
+        return (task.waiting is None or isinstance(task.waiting.op, tt.Polls)) and self._touches(task.op)
 
     def _is_polling(self, task: Task) -> bool:
         op = task.op
         assert op is not None
         if (found := self._polls.get(op)) is None:
-            found = self._polls[op] = isinstance(op, tt.AtomicPollOp) or _is_in_a_poll(op)
+            found = self._polls[op] = isinstance(op, tt.Polls) or _is_in_a_poll(op)
         return found
 
     def _agents(self) -> dict[str, tuple[_Running, Task | Transfer] | None]:

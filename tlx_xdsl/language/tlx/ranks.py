@@ -14,10 +14,10 @@ from ..creation import cast
 from ..debug import debug_barrier, static_assert
 from ..dtypes import int32
 from ..marks import builtin, library
-from ..memory import atomic_add, atomic_xchg, load, multiple_of
+from ..memory import atomic_add, atomic_xchg, load, multiple_of, store
 
 if TYPE_CHECKING:
-    from ..arguments import Value
+    from ..arguments import Text, Value
     from ..objects import tensor
 
     constexpr: TypeAlias = Any
@@ -49,8 +49,7 @@ def world_size(peers: Any = None) -> int:
     """The number of ranks, a compile-time integer: of a symmetric tensor, or of the kernel's first one."""
     if peers is None:
         return _symmetric().world
-    else:
-        return peers.world
+    return peers.world
 
 
 @library()
@@ -61,8 +60,7 @@ def rank(peers: Any = None) -> tensor:
     """
     if peers is None:
         return rank(_symmetric())
-    else:
-        return cast(load(peers.table + peers.world), int32)
+    return cast(load(peers.table + peers.world), int32)
 
 
 @library()
@@ -104,6 +102,18 @@ def signal(
         atomic_xchg(pad + index, value, sem=sem, scope=scope)
 
 
+@builtin("tlx")
+def _wait_signal(pointer: tensor, value: Value, compare: Text, sem: Text, scope: Text, limit_ns: Any) -> None:
+    """Let one thread read a counter until it is reached, or until a time is over."""
+    ...
+
+
+@builtin("tlx")
+def _leave() -> None:
+    """End the thread block."""
+    ...
+
+
 @library()
 def wait_signal(
     pad: tensor,
@@ -112,19 +122,25 @@ def wait_signal(
     compare: constexpr = ">=",
     sem: constexpr = "acquire",
     scope: constexpr = "sys",
+    limit_ns: constexpr = None,
 ) -> None:
     """Wait until counter `index` of a pad is at least `value`; what came before the signals is visible then.
 
-    `pad` points to the counters of this rank: `tlx.peer(pads, tlx.rank(pads))`. One thread reads (PTX:
-    atom.acquire.sys), then all threads of the task meet. `compare` is ">=" or "==". Counters that only grow need no
+    `pad` points to the counters of this rank: `tlx.peer(pads, tlx.rank())`. One thread reads (PTX:
+    ld.acquire.sys), then all threads of the task meet. `compare` is ">=" or "==". Counters that only grow need no
     reset: wait for the number of the launch times the signals of one launch.
+
+    After `limit_ns` nanoseconds (PTX: %globaltimer) the program gives up: it writes 1, `index`, `value` and what the
+    counter is into the four counters in front of the pad, which must be there, and its thread block ends (PTX: exit).
+    In a kernel with tasks, which would wait for it, the launch ends with an error (PTX: trap).
     """
-    static_assert(_one_of(compare, (">=", "==")), "'compare' must be '>=' or '=='")
-    static_assert(_one_of(sem, ("acquire", "relaxed")), "'sem' must be 'acquire' or 'relaxed'")
-    if compare == ">=":
-        while atomic_add(pad + index, 0, sem=sem, scope=scope) < value:
-            pass
-    else:
-        while atomic_add(pad + index, 0, sem=sem, scope=scope) != value:
-            pass
+    _wait_signal(pad + index, value, compare, sem, scope, limit_ns)
     debug_barrier()
+    if limit_ns is not None:
+        found = atomic_add(pad + index, 0, sem=sem, scope=scope)
+        if (found < value) if compare == ">=" else (found != value):
+            store(pad - 4, 1)
+            store(pad - 3, index)
+            store(pad - 2, value)
+            store(pad - 1, found)
+            _leave()

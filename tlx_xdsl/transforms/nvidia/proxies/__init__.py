@@ -1,0 +1,1 @@
+"""What TMA and the tensor cores do, in order with what threads do."""
