@@ -29,8 +29,8 @@ from ..gemm.cooperative import load_strips, tile_rings, wait_for_stage
 from ..gemm.device import divided, tile_offsets
 from ..gemm.epilogue import store_tile
 from ..rings import next_place
-from .gemm_scatter import multiplied_tile, announce_launch
-from .signals import FIRST, after, begin_launch
+from .gemm_scatter import multiplied_tile
+from .signals import FIRST, after, announce_launch, begin_launch
 
 
 @tlx_xdsl.jit

@@ -30,16 +30,7 @@ from ..gemm.cooperative import load_strips, multiplied, released, tile_rings, wa
 from ..gemm.device import divided, operand, tile_offsets
 from ..gemm.epilogue import halves
 from ..rings import next_place
-from .signals import FIRST, after, begin_launch
-
-
-@tlx_xdsl.jit
-def announce_launch(pads, rank, number):
-    """Program 0 signals to all other ranks that this one has begun launch `number`, so has ended those before."""
-    world: tl.constexpr = tlx.world_size(pads)
-    if tl.program_id(0) == 0:
-        for i in tl.static_range(1, world):
-            tlx.signal(tlx.peer(pads, after(rank, i, world)), FIRST + rank, number, op="set")
+from .signals import FIRST, announce_launch, begin_launch
 
 
 @tlx_xdsl.jit
@@ -168,7 +159,7 @@ def gemm_reduce_scatter(
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr,
     B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr,
 ):  # fmt: skip
-    """Write to `out`: rows of this rank of the sum over ranks of A @ B. M is the number of rows of one rank; see the file's top.
+    """Store rows r, on rank r, of the sum over ranks of A @ B. M is the number of rows of one rank; see the file's top.
 
     OWNER_FACTOR and OWNER_SHIFT divide by the tiles of an owner.
     """

@@ -111,5 +111,5 @@ def call(function: PlannedFunction, ranks: Ranks, tensors: tuple[Any, ...], opti
         return function(tensors, (ranks, *options))
     prepared: Prepared = function.prepare(tensors, (ranks, *options))
     for each in prepared.launches:
-        each.interpret()
+        each.interpret(ranks=ranks.world_size)
     return list(prepared.tensors.values())[len(tensors) - 1]

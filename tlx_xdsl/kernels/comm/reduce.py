@@ -41,7 +41,7 @@ def sum_of_ranks(received, turn, offsets, mask, length, world: tl.constexpr):
 
 @tlx_xdsl.jit
 def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr):
-    """Write to `out`: sum over ranks of x, of n elements; `staging` has [2][world][length] on each rank, length >= n."""
+    """Store the sum over ranks of x, of n elements; `staging` has [2][world][length] on each rank, length >= n."""
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
     number = begin_launch(pads)
@@ -85,7 +85,7 @@ def scatter_parts(x, staging, pads, rank, number, n, part, BLOCK: tl.constexpr):
 
 @tlx_xdsl.jit
 def reduce_scatter(x, staging, pads, out, n, part, BLOCK: tl.constexpr):
-    """Write to `out`: sum over ranks of part r of x, on rank r; x has n = world * part elements, `staging` [2][world][part]."""
+    """Store part r of the sum over ranks of x, on rank r: x has n = world * part elements, `staging` 2 * n."""
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
     number = begin_launch(pads)
@@ -99,7 +99,7 @@ def reduce_scatter(x, staging, pads, out, n, part, BLOCK: tl.constexpr):
 
 @tlx_xdsl.jit
 def all_reduce_two_shot(x, staging, sums, pads, out, n, part, BLOCK: tl.constexpr):
-    """Write to `out`: sum over ranks of x, of n <= world * part elements; `staging` has [2][world][part], `sums` [part].
+    """Store the sum over ranks of x, of n <= world * part elements; `staging` has [2][world][part], `sums` [part].
 
     `sums` is there once: it is written after the others have signalled in this launch, so they have read the last one.
     """
@@ -139,7 +139,7 @@ def load_parts(
 
 @tlx_xdsl.jit
 def all_gather(x, staging, pads, out, part, length, BLOCK: tl.constexpr):
-    """Write to `out`: x of rank 0, x of rank 1, ..., of `part` elements each; `staging` has [2][length] on each rank."""
+    """Store x of rank 0, x of rank 1, ..., of `part` elements each; `staging` has [2][length] on each rank."""
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
     number = begin_launch(pads)

@@ -67,3 +67,12 @@ def wait_for(pads, rank, source, number, PHASE: tl.constexpr):
     """Wait until the program of this number on rank `source` has signalled in this launch, or a later one."""
     world: tl.constexpr = tlx.world_size(pads)
     tlx.wait_signal(tlx.peer(pads, rank), slot(source, world, PHASE), number)
+
+
+@tlx_xdsl.jit
+def announce_launch(pads, rank, number):
+    """Program 0 signals to all other ranks that this one has begun launch `number`, so has ended those before."""
+    world: tl.constexpr = tlx.world_size(pads)
+    if tl.program_id(0) == 0:
+        for i in tl.static_range(1, world):
+            tlx.signal(tlx.peer(pads, after(rank, i, world)), FIRST + rank, number, op="set")

@@ -8,7 +8,7 @@ import pytest
 import tlx_xdsl
 from tests.unit import volume
 from tests.unit.kernels.references import DTYPES
-from tlx_xdsl.kernels.comm import collectives, products
+from tlx_xdsl.kernels.comm import collectives, exchange, products
 from tlx_xdsl.runtime.build import compile_kernel
 from tlx_xdsl.runtime.driver.compilation import Specialization
 from tlx_xdsl.runtime.driver.host_values import typed
@@ -58,6 +58,20 @@ def test_collectives(function, options, world):
     assert not re.search(r"(ld|st)\.global\.(v2\.)?b16", result.ptx)
     assert "sys.release" in result.ptx
     assert "multimem" not in result.ptx
+
+
+@pytest.mark.skipif(not volume.is_full(), reason="at full volume")
+def test_exchange():
+    x = [np.zeros((64, 256), BF16) for _ in range(4)]
+    chosen, weights = [np.zeros((64, 2), np.int32)] * 4, [np.zeros((64, 2), np.float32)] * 4
+    made = exchange.Exchange(tlx_xdsl.SimulatedRanks(4), tokens=64, width=256, choices=2, experts=4, like=x)
+    sent = exchange.DISPATCH.prepare((x, chosen, made.places), (made.ranks, made)).launches
+    y = [np.zeros((4, 128, 256), BF16)] * 4
+    for launch in (
+        *sent,
+        *exchange.COMBINE.prepare((y, weights, chosen, made.places, None), (made.ranks, made)).launches,
+    ):
+        check(compiled(launch, 4), 128)
 
 
 WIDE = [(4, 256), (3, 256), (2, 256), (4, 128)]

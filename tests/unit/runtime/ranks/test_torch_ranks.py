@@ -12,7 +12,7 @@ from tests.unit.kernels import stand_in_torch
 from tests.unit.kernels.stand_in_torch import Device, Dtype, Tensor
 from tests.unit.runtime.jit.jit_kernels import DType, FakeTensor
 from tests.unit.runtime.ranks.fake_symmetric_memory import FakeDistributed
-from tlx_xdsl.kernels.comm import all_gather_gemm, all_reduce, gemm_all_reduce, gemm_reduce_scatter
+from tlx_xdsl.kernels.comm import Exchange, all_gather_gemm, all_reduce, gemm_all_reduce, gemm_reduce_scatter
 from tlx_xdsl.runtime.ranks.simulated import SimulatedRanks
 from tlx_xdsl.runtime.ranks.torch_memory import TorchRanks
 
@@ -112,6 +112,17 @@ def test_products_reach_the_driver(fake, torch):
     gathered = fake.tables[2][1]
     maps = [struct.unpack_from("<Q", each)[0] for each in torch.cuda.launches[1].parameters if len(each) == 128]
     assert gathered in maps
+
+
+def test_an_exchange_reaches_the_driver(fake, torch):
+    module = sys.modules["torch"]
+    module.int32 = Dtype("torch.int32")
+    x, experts = tensor(16, 64), Tensor((16, 2), 0x9000, module.int32)
+    exchange = Exchange(TorchRanks(), tokens=16, width=64, choices=2, experts=4, like=x)
+    received = exchange.dispatch(x, experts)
+    assert [each.shape for each in received] == [(2, 32, 64), (2, 32), (2,)]
+    assert exchange.combine(received.rows, tensor(16, 2, address=0xA000)).shape == (16, 64)
+    assert [each.grid[0] for each in torch.cuda.launches] == [1, 32, 32]
 
 
 @tlx_xdsl.jit
