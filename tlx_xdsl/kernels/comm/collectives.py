@@ -16,6 +16,7 @@ from ..calls.launching import multiprocessors
 from ..calls.operands import Operand, check_types, is_aligned
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
+from ..operators import comm as operators
 from . import reduce
 from .launches import call, check_contiguous, here, launch_on, memory, operands_of, results
 from .signals import FIRST
@@ -134,9 +135,11 @@ def _prepare_all_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> P
     return Prepared(found, (gather_launch(ranks, given, out, part),) if part else ())
 
 
-ALL_REDUCE = PlannedFunction("all_reduce", _prepare_all_reduce, results=1)
-REDUCE_SCATTER = PlannedFunction("reduce_scatter", _prepare_reduce_scatter, results=1)
-ALL_GATHER = PlannedFunction("all_gather", _prepare_all_gather, results=1)
+ALL_REDUCE = PlannedFunction("all_reduce", _prepare_all_reduce, results=1, operator=operators.ALL_REDUCE)
+REDUCE_SCATTER = PlannedFunction(
+    "reduce_scatter", _prepare_reduce_scatter, results=1, operator=operators.REDUCE_SCATTER
+)
+ALL_GATHER = PlannedFunction("all_gather", _prepare_all_gather, results=1, operator=operators.ALL_GATHER)
 
 
 def _given(function: str, x: Any, ranks: Ranks) -> list[Operand]:

@@ -7,7 +7,6 @@ are in `gather_gemm` and `gemm_scatter`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tlx_xdsl.runtime.ranks.engine import Ranks
@@ -18,31 +17,15 @@ from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..gemm.dense import gemm
 from ..gemm.device import divisor, order_of_tiles
+from ..operators import comm as operators
 from .collectives import all_gather, all_reduce, gather_launch
+from .config import ProductConfig
 from .gather_gemm import all_gather_gemm as gather_kernel
 from .gemm_scatter import gemm_reduce_scatter as scatter_kernel
-from .launches import call, check_contiguous, here, launch_on, local, memory, operands_of, results
+from .launches import call, check_contiguous, here, launch_on, local, memory, operands_of, results, values_of
 from .signals import FIRST
 
 DTYPES = ("fp16", "bf16")
-
-
-@dataclass(frozen=True)
-class ProductConfig:
-    """A tile of block_m x block_n, in steps of block_k columns of A, of which `stages` are in shared memory.
-
-    Its columns leave in parts of `part_n`, through `buffers` of each of the `consumers`; `group_m` tiles along M go
-    together. All but `group_m` and `stages` are powers of two; a consumer has 64 rows.
-    """
-
-    block_m: int = 128
-    block_n: int = 256
-    block_k: int = 64
-    stages: int = 3
-    part_n: int = 64
-    buffers: int = 4
-    group_m: int = 8
-    consumers: int = 2
 
 
 SCATTER = (ProductConfig(), ProductConfig(block_n=128, stages=4, buffers=2))
@@ -69,15 +52,14 @@ def all_gather_gemm(a: Any, b: Any, ranks: Ranks, out: Any = None, *, config: Pr
 
     Raises TypeError for other types than fp16 and bf16, ValueError for shapes and strides that don't fit.
     """
-    given = operands_of(ranks, "all_gather_gemm", "a", a)[0]
-    tile = config or _config(GATHER, operands_of(ranks, "all_gather_gemm", "b", b)[0].shape[-1])
-    if given.shape[0] % tile.block_m or given.shape[0] == 0:
+    rows = _first(a, ranks).shape[0]
+    if rows % (config or GATHER[0]).block_m or rows == 0:
         gathered = all_gather(a, ranks)
         if ranks.rank is not None:
             return gemm(gathered, b, out)
         outs = [None] * ranks.world_size if out is None else out
         return [gemm(*each) for each in zip(gathered, b, outs, strict=True)]
-    return call(ALL_GATHER_GEMM, ranks, (a, b, out), (tile,))
+    return call(ALL_GATHER_GEMM, ranks, (a, b, out), (config,))
 
 
 def gemm_reduce_scatter(a: Any, b: Any, ranks: Ranks, out: Any = None, *, config: ProductConfig | None = None) -> Any:
@@ -98,11 +80,16 @@ def gemm_all_reduce(a: Any, b: Any, ranks: Ranks, out: Any = None) -> Any:
     64 rows, or the ranks don't divide M. Then each rank's product is rounded before it is summed in f32; in any case
     all ranks have the same bits. Memory and errors: those of its parts.
     """
-    rows = operands_of(ranks, "gemm_all_reduce", "a", a)[0].shape[0]
+    rows = _first(a, ranks).shape[0]
     if rows % ranks.world_size or rows < _FEW_ROWS * ranks.world_size:
         own = gemm(a, b) if ranks.rank is not None else [gemm(*each) for each in zip(a, b, strict=True)]
         return all_reduce(own, ranks, own if out is None else out)
     return call(GEMM_ALL_REDUCE, ranks, (a, b, out), (None,))
+
+
+def _first(given: Any, ranks: Ranks) -> Any:
+    """The tensor of a rank that is here."""
+    return values_of(ranks, "comm", "a", given)[0]
 
 
 def _config(configs: Sequence[ProductConfig], columns: int) -> ProductConfig:
@@ -218,10 +205,13 @@ def _prepare_all_reduce(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> P
 
 
 def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
-    ranks, tile = options
+    ranks, config = options
     left, right = _factors("all_gather_gemm", tensors, ranks)
     check_contiguous(left[0])
     (m, k), n, world = left[0].shape, right[0].shape[1], ranks.world_size
+    tile = config or _config(GATHER, n)
+    if m % tile.block_m:
+        raise ValueError(f"{left[0].what}: expected a multiple of {tile.block_m} rows for this kernel, got {m}")
     out = results(left, tensors[2], ranks, (m * world, n))
     sizes, _, tiles = _sizes(m, n, k, world, tile)
     rows, piece = tile.block_m // tile.consumers, tile.block_m // _PIECES
@@ -250,6 +240,8 @@ def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepa
     return Prepared({**found, "gathered": here(ranks, values)}, (launch,))
 
 
-ALL_GATHER_GEMM = PlannedFunction("all_gather_gemm", _prepare_gather, results=2)
-GEMM_REDUCE_SCATTER = PlannedFunction("gemm_reduce_scatter", _prepare_scatter, results=2)
-GEMM_ALL_REDUCE = PlannedFunction("gemm_all_reduce", _prepare_all_reduce, results=2)
+ALL_GATHER_GEMM = PlannedFunction("all_gather_gemm", _prepare_gather, results=2, operator=operators.ALL_GATHER_GEMM)
+GEMM_REDUCE_SCATTER = PlannedFunction(
+    "gemm_reduce_scatter", _prepare_scatter, results=2, operator=operators.GEMM_REDUCE_SCATTER
+)
+GEMM_ALL_REDUCE = PlannedFunction("gemm_all_reduce", _prepare_all_reduce, results=2, operator=operators.GEMM_ALL_REDUCE)
