@@ -151,7 +151,7 @@ class GlobalOrder:
         held.join(known)
 
     def acquired(self, address: int, program: Program, strength: Strength) -> list[Clock]:
-        """What an operation at an address may acquire: releases whose scope has `program`, and from within its own.
+        """Return the releases at an address that an operation may acquire: the scope of each has the other's program.
 
         Two operations synchronise where the scope of each has the thread of the other (PTX ISA, "Morally Strong
         Operations").

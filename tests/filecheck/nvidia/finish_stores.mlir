@@ -3,16 +3,16 @@
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 
-// The store may still write when the signal tells others that it has.
+// The store may still write when the signal releases it.
 
-// CHECK-LABEL: @told
+// CHECK-LABEL: @released
 // CHECK:         ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
 // CHECK-NEXT:    ttng.async_tma_store_wait {pendings = 0 : i32}
 // CHECK-NEXT:    tt.atomic_rmw add, release, sys
 // It is waited for once.
 // CHECK-NEXT:    tt.atomic_rmw add, release, sys
 builtin.module {
-  tt.func public @told(%tile: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %d: !tt.tensordesc<64x64xf16>, %p: !tt.ptr<i32>, %x: i32, %t: i1) {
+  tt.func public @released(%tile: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %d: !tt.tensordesc<64x64xf16>, %p: !tt.ptr<i32>, %x: i32, %t: i1) {
     ttng.async_tma_copy_local_to_global %d[%x, %x] %tile : !tt.tensordesc<64x64xf16>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
     ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
     %0 = tt.atomic_rmw add, release, sys, %p, %x, %t : (!tt.ptr<i32>, i32, i1) -> i32
@@ -26,7 +26,7 @@ builtin.module {
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 
-// The kernel waits itself; a relaxed operation, and one for the same thread block, tell others nothing.
+// The kernel waits itself; a relaxed operation, and one for the same thread block, release nothing to others.
 
 // CHECK-LABEL: @waited
 // CHECK:         ttng.async_tma_copy_local_to_global
@@ -50,7 +50,7 @@ builtin.module {
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 
-// The store of one turn is what the fence of the next turn tells of.
+// The store of one turn is what the fence of the next turn releases.
 
 // CHECK-LABEL: @turns
 // CHECK:         scf.for

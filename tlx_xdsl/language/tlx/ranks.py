@@ -131,7 +131,7 @@ def wait_signal(
     reset: wait for the number of the launch times the signals of one launch.
 
     After `limit_ns` nanoseconds (PTX: %globaltimer) the program gives up: it writes 1, `index`, `value` and what the
-    counter is into the four counters in front of the pad, which must be there, and its thread block ends (PTX: exit).
+    counter is into the four counters before the pad, which must be there, and its thread block ends (PTX: exit).
     In a kernel with tasks, which would wait for it, the launch ends with an error (PTX: trap).
     """
     _wait_signal(pad + index, value, compare, sem, scope, limit_ns)

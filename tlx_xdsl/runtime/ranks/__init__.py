@@ -1,1 +1,1 @@
-"""Several GPUs: who allocates memory that all of them reach, and how a launch on all of them is told apart."""
+"""Several GPUs: memory that all of them reach, and the arguments of a launch on each."""

@@ -1,4 +1,4 @@
-"""The arguments of a launch on several ranks, told apart: what the kernel of each one gets."""
+"""The arguments of a launch on several ranks: what the kernel of each one gets."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class SymmetricArray:
         return peers_of(self.tables[rank], len(self.arrays), cast(str, BY_SPELLING[spelling].name))
 
     def connect(self, addresses: Sequence[int]) -> None:
-        """Tell the kernels at which address each rank's array is."""
+        """Put the address of each rank's array into the tables that kernels read."""
         for table in self.tables:
             table[:-1] = addresses
 

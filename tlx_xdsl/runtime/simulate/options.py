@@ -65,15 +65,6 @@ class Options:
 
     target: str = "sm_90a"
 
-    ranks: int = field(default=0, metadata={"help": "GPUs that run the grid side by side, each all of it"})
-    """GPUs that run the grid side by side, each all of it; as many as symmetric tensors have, where there are some. A
-    list has a value for each, a symmetric tensor memory that all reach. The run then takes place in this process
-    alone, and their accesses to global memory are checked against each other."""
-
-    launches: int = field(default=1, metadata={"help": "launches of each rank, one after the other (1)"})
-    """Launches of each rank, one after the other in its stream: none waits until other ranks have ended theirs.
-    `tlx_xdsl.per_launch` has a value for each."""
-
     stage: str = field(default=FRONTEND, metadata={"help": "frontend (default), aliased, ttgir, a pass, or ptx"})
     """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, a wing's stage, such as
     `linalg`, `ptx`: the final PTX of stock Triton, or what a wing launches on, such as `cpu`: machine code, whose
@@ -202,6 +193,15 @@ class Options:
     passes: Sequence[str] = ()
     """Passes of other packages, as `after:NAME=PASS`; at the stage `frontend` none runs."""
 
+    ranks: int = field(default=0, metadata={"help": "GPUs that run the grid side by side, each all of it"})
+    """GPUs that run the grid side by side, each all of it; as many as symmetric tensors have, where there are some. A
+    list has a value for each, a symmetric tensor memory that all reach. The run then takes place in this process
+    alone, and their accesses to global memory are checked against each other."""
+
+    launches: int = field(default=1, metadata={"help": "launches of each rank, one after the other (1)"})
+    """Launches of each rank, one after the other in its stream: none waits until other ranks have ended theirs.
+    `tlx_xdsl.per_launch` has a value for each."""
+
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:
             raise InputError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
@@ -241,8 +241,6 @@ def run_options(
     num_ctas: int = 1,
     cluster: Sequence[int] = (1, 1, 1),
     target: str = "sm_90a",
-    ranks: int = 0,
-    launches: int = 1,
     stage: str = FRONTEND,
     schedule: str = POLICIES[0],
     seed: int = 0,
@@ -266,6 +264,8 @@ def run_options(
     profile: bool = False,
     order: Orders | None = None,
     passes: Sequence[str] = (),
+    ranks: int = 0,
+    launches: int = 1,
     **named: Any,
 ) -> None:
     """The arguments of `Kernel.interpret` after the grid: those of the kernel, and `Options`."""

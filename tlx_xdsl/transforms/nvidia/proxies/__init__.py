@@ -1,1 +1,1 @@
-"""What TMA and the tensor cores do, in order with what threads do."""
+"""Order between threads and what TMA and the tensor cores do for them."""

@@ -1,4 +1,4 @@
-"""`tlx-finish-stores`: wait until TMA stores have written before others are told that they have.
+"""`tlx-finish-stores`: wait until TMA stores have written before the task releases memory to others.
 
 A TMA store that was issued, or waited for with `read_only`, need not have written yet (PTX ISA, "async-group
 completion"). Where the task that issued it then releases memory to other programs or GPUs, by an atomic operation or
@@ -47,7 +47,7 @@ class _Unfinished(ForwardWalk[bool]):
         if effects_of(op).completes_on is Group.BULK:
             written = (each for each in accesses_of(op) or () if Kind.WRITE in each.kind)
             return state or any(each.space is Space.GLOBAL for each in written)
-        if state and _tells_others(op):
+        if state and _releases_to_others(op):
             self.releases.add(op)
             return False
         return state
@@ -56,7 +56,7 @@ class _Unfinished(ForwardWalk[bool]):
         return any(state for _, state in arrivals)
 
 
-def _tells_others(op: Operation) -> bool:
+def _releases_to_others(op: Operation) -> bool:
     """Return whether an operation releases memory to other programs."""
     if isinstance(op, tlx.FenceOp):
         return True
