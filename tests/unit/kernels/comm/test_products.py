@@ -14,7 +14,7 @@ SMALL = ProductConfig(128, 32, 16, stages=2, part_n=16, buffers=2, group_m=2)
 NARROW = ProductConfig(64, 32, 16, stages=2, part_n=16, buffers=2, group_m=2, consumers=1)
 """Tiles of which few columns and steps make a whole product."""
 
-CASES = [(2, SMALL), (3, NARROW), (4, NARROW)] + ([(3, SMALL), (4, SMALL), (5, NARROW)] if volume.is_full() else [])
+CASES = [(2, NARROW), (3, NARROW), (4, NARROW)] + ([(2, SMALL), (3, SMALL), (5, NARROW)] if volume.is_full() else [])
 
 
 def matrices(world, rows, columns, by_columns=False, seed=0):
@@ -40,9 +40,12 @@ def two_launches(planned, world, rows, columns, depth, config, by_columns=False)
 
 @pytest.mark.parametrize(("world", "config"), CASES)
 def test_gemm_reduce_scatter(world, config):
-    """Rows of an owner that no tile divides, columns and K that no block divides."""
-    rows = config.block_m + 8
-    a, b, out = two_launches(GEMM_REDUCE_SCATTER, world, rows * world, 40, 24, config, world == 3)
+    """Rows of an owner that no tile divides, columns and K that no block divides.
+
+    With two ranks some programs have two tiles of their own, and load to the same buffers for both.
+    """
+    rows, columns = config.block_m + 8, 72 if world == 2 else 40
+    a, b, out = two_launches(GEMM_REDUCE_SCATTER, world, rows * world, columns, 24, config, world == 3)
     exact = sum(left @ right for left, right in zip(a, b, strict=True))
     for rank, each in enumerate(out):
         assert error(each, exact[rank * rows : (rank + 1) * rows]) <= TOLERANCE["bf16"] / 2
@@ -50,8 +53,8 @@ def test_gemm_reduce_scatter(world, config):
 
 @pytest.mark.parametrize("world", [2, 3, 4])
 def test_all_gather_gemm(world):
-    """With two ranks a piece of rows is copied in several chunks."""
-    rows, depth = 256 if volume.is_full() else 128, 24 if world == 2 else 32
+    """With two ranks a piece of rows is copied in more chunks than there are buffers."""
+    rows, depth = 256 if volume.is_full() else 128, 40 if world == 2 else 32
     a, b, out = two_launches(ALL_GATHER_GEMM, world, rows, 40, depth, SMALL, world == 3)
     for each, right in zip(out, b, strict=True):
         assert error(each, np.concatenate(a) @ right) <= TOLERANCE["bf16"] / 2
