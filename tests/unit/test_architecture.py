@@ -84,6 +84,7 @@ RUNTIME_LAYERS = {
     "launch": 0,
     "show": 0,
     "driver": 1,
+    "ranks": 1.5,
     "simulate": 2,
     "check": 3,
     "measure": 3,

@@ -47,7 +47,7 @@ _DECIDES = (
     "math.trunc", "tt.bitcast",
 )  # fmt: skip
 _UNITS = (WGMMA, TCGEN05)
-_ORDERED_BY_PROGRAMS = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll")
+_ORDERED_BY_PROGRAMS = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll", "tlx.wait_signal")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from .builder import Builder
 from .functions import compile_body
 from .python.source import KernelSource
 from .python.suggestions import did_you_mean
+from .values import symmetric_of
 from .visitor import Unit, Visitor
 
 
@@ -78,6 +79,7 @@ def _build(
     arguments = Arguments(visitor, block)
     for parameter in source.parameters:
         visitor.names[parameter.name] = arguments.add(parameter, signature, constexprs)
+    unit.symmetric = symmetric_of(visitor.names.values())
     with builder.function(blocks):
         compile_body(visitor, "kernel")
     func = tt.FuncOp(

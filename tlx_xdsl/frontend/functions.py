@@ -29,7 +29,7 @@ from .carry import all_parts, class_of, runtime
 from .python.foreign import compile_time, constexpr_function_of
 from .python.source import KernelSource, Parameter
 from .slips import function_hint
-from .values import NONE, Aggregate, Constexpr, Tensor, TupleValue, Value, Values, kind, parts, rebuild
+from .values import NONE, Aggregate, Constexpr, Tensor, TupleValue, Value, Values, kind, parts, rebuild, symmetric_of
 from .visitor import CallSite, Compiled, EarlyReturn, Return, Returns, Visitor
 
 # --- calls ----------------------------------------------------------------------------------------------------------
@@ -163,8 +163,10 @@ def _compile(site: CallSite, source: KernelSource, bound: Values) -> Compiled:
             hint(argument, name)
         inner.names[name] = rebuild(value, iter(arguments))
     blocks = [entry]
+    outside, unit.symmetric = unit.symmetric, symmetric_of(bound.values())
     with builder.function(blocks):
         result = compile_body(inner, "function")
+    unit.symmetric = outside
     symbol = f"{source.symbol}__{len(unit.compiled)}"
     func = tt.FuncOp(
         symbol,

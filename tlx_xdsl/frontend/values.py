@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from types import ModuleType
 from typing import Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform
@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.errors import let_through
 from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
+from tlx_xdsl.language.tlx.ranks import Peers
 from tlx_xdsl.layouts.encodings import Ints
 
 
@@ -233,6 +234,11 @@ class TupleValue(_Base):
         if self.cls is not None:
             return f"a {self.cls.__name__}"
         return f"a tuple of {len(self.items)} value{'s' if len(self.items) != 1 else ''}"
+
+
+def symmetric_of(values: Iterable[Value]) -> TupleValue | None:
+    """The first symmetric tensor among values."""
+    return next((each for each in values if isinstance(each, TupleValue) and each.cls is Peers), None)
 
 
 class Aggregate(_Base):

@@ -60,6 +60,8 @@ class Unit:
     """True if bf16 is summed in bf16, as from Triton 3.9 on."""
     functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
     compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
+    symmetric: TupleValue | None = None
+    """The first symmetric tensor among the arguments of the function that is compiled now."""
     replica_ids: list[int] = field(default_factory=list[int])
     """Replica of each task that we are in, outermost first."""
     kernel_warps: int = field(init=False)

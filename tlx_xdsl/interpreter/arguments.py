@@ -30,7 +30,16 @@ def bind(function: Function, values: Sequence[Any], names: Sequence[str], memory
     the arguments after it that hold its shape (i32) and strides (i64), where the function has them.
     Raises TypeError for a value that does not fit its argument, and ValueError for a wrong number of them.
     """
-    addresses = addresses_of(values, names, memory)
+    return bound_at(function, values, names, addresses_of(values, names, memory))
+
+
+def bound_at(
+    function: Function, values: Sequence[Any], names: Sequence[str], addresses: Sequence[int | None]
+) -> list[Any]:
+    """The same of arrays that have addresses already: one for each value that is an array or a descriptor.
+
+    Raises as `bind` does.
+    """
     types = list(function.function_type.inputs.data)
     types = types[: len(types) - coordinates_of(function)]
     result: list[Any] = []

@@ -13,6 +13,7 @@ from tlx_xdsl.dialects.base import TENSORMAP, Kind, accesses_of, effects_of, glo
 from tlx_xdsl.dialects.tt import MemSyncScope, TensorDescType
 
 from .clocks import Clock
+from .grid import Program, program_text
 from .races import Actor
 
 
@@ -24,7 +25,9 @@ class Strength(Enum):
     CTA = auto()
     """Atomic for the threads of a thread block."""
     GPU = auto()
-    """Atomic for all."""
+    """Atomic for all threads of one GPU."""
+    SYS = auto()
+    """Atomic for those of all GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +35,38 @@ class Access:
     """An access, as later ones need it."""
 
     actor: Actor
-    program: tuple[int, int, int]
+    program: Program
     strength: Strength
     reads_only: bool
     issue: tuple[int, int] | None = None
     """Of an asynchronous operation: the agent that has issued it, and its step then."""
+    launch: int = 0
+    """The number of the launch among those of its GPU, from 0."""
+    size: int = 0
+    """Bytes of one of the numbers that it accesses."""
 
     @property
     def who(self) -> str:
         """Return who has made it."""
-        return f"{self.actor.what} of program {self.program}"
+        return f"{self.actor.what} of program {program_text(self.program, self.launch)}"
 
     def excludes(self, other: Access) -> bool:
         """Return whether the two conflict unless one is ordered after the other; they are not both reads."""
         if Strength.WEAK in (self.strength, other.strength):
             return True
-        return Strength.CTA in (self.strength, other.strength) and self.program != other.program
+        if self.differs_in_size(other):
+            return True
+        strengths = self.strength, other.strength
+        if Strength.CTA in strengths and self.program != other.program:
+            return True
+        return Strength.GPU in strengths and self.program[3:] != other.program[3:]
+
+    def differs_in_size(self, other: Access) -> bool:
+        """Return whether the two are of threads, and numbers of different sizes: neither is atomic for the other.
+
+        Morally strong are operations that overlap completely (PTX ISA, "Morally Strong Operations").
+        """
+        return self.size != other.size and self.issue is None and other.issue is None
 
     def is_covered_by(self, later: Access, clock: Clock) -> bool:
         """Return whether who conflicts with this access, and comes after `later`, conflicts with `later`, too.
@@ -58,7 +77,7 @@ class Access:
             return False
         if self.actor.agent == later.actor.agent:
             return True
-        is_local = self.strength is Strength.CTA and self.program != later.program
+        is_local = self.strength is not Strength.WEAK and self.excludes(later)
         return self.issue is None and not is_local and clock.knows(*self.step)
 
     def needs_fence(self, other: Access, clock: Clock) -> bool:
@@ -110,9 +129,13 @@ def _adds_floats(op: Operation) -> bool:
 
 def strength_of(op: Operation) -> Strength:
     """Return the strength of an operation's accesses: weak, unless it declares that it is atomic or volatile."""
-    is_atomic = any(Kind.ATOMIC in access.kind for access in accesses_of(op) or ())
-    if not is_atomic and not is_set(op, "isVolatile"):
+    if is_set(op, "isVolatile"):
+        # As relaxed ones of scope `sys` (PTX ISA, "ld.volatile").
+        return Strength.SYS
+    if not any(Kind.ATOMIC in access.kind for access in accesses_of(op) or ()):
         return Strength.WEAK
     scope = cast(Any, op.properties.get("scope"))
-    is_local = scope is not None and MemSyncScope(scope.value.data) is MemSyncScope.CTA
-    return Strength.CTA if is_local else Strength.GPU
+    return Strength.GPU if scope is None else _OF_SCOPES[MemSyncScope(scope.value.data)]
+
+
+_OF_SCOPES = {MemSyncScope.CTA: Strength.CTA, MemSyncScope.GPU: Strength.GPU, MemSyncScope.SYSTEM: Strength.SYS}

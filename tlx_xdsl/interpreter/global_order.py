@@ -8,7 +8,8 @@ memory consistency model (PTX ISA, "Memory Consistency Model") that is:
   volatile counts as atomic, and orders nothing;
 * a release orders what its task knows before the acquire that reads what it wrote, or what later atomic operations made
   of it. Here an acquire takes all releases at its address so far: programs run in one order, and the read has the last
-  value. Those of scope `cta` are for the same thread block only;
+  value. Those of scope `cta` are for the same thread block only, and where several GPUs run the kernel those of
+  scope `gpu` for the same one;
 * a fence of scope `gpu` and more makes a release of the atomic operations after it, and an acquire of those before it;
 * a bulk store (`cp.async.bulk`, "async-group completion") has written when its task has waited for it without `.read`;
 * what threads or cp.async have written is visible to TMA and bulk copies (the async proxy) only after a proxy fence for
@@ -24,7 +25,7 @@ much memory as there are different ones.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ from .dependent_launches import DependentLaunch
 from .global_access import Access, Strength, strength_of
 from .global_memory import Buffer, GlobalMemory
 from .global_races import of_other_threads, race, too_early, unfenced, warn_of_sums
+from .grid import Program
 from .races import Actor
 from .touches import Touch, global_touch
 from .within_task import Places, may_be_unordered, place_key
@@ -49,14 +51,20 @@ AGENTS = 1 << 20
 _LOOKED_AT = 8
 """Accesses of a set that a new one may replace. Where programs take turns there are no more; others stay."""
 
+_ANY = -1
+"""The bytes of the accesses of a set without any."""
+
 Index = slice | Integers
+
+Place: TypeAlias = tuple[Strength, Program]
+"""Those that operations of a strength reach."""
 
 
 class Accessor(Protocol):
     """Maker of an access: a task, or one of its asynchronous operations."""
 
     clock: Clock
-    program: tuple[int, int, int]
+    program: Program
     issue: tuple[int, int] | None
 
     def actor(self, op: Operation) -> Actor:
@@ -98,10 +106,18 @@ class GlobalOrder:
     in_turn: bool = False
     """Whether programs wait in loops for their turn, and so add in an order that is meant. That of a counter from which
     they take their work is one by chance."""
-    released: dict[tuple[int, tuple[int, int, int] | None], Clock] = field(
-        default_factory=dict[tuple[int, tuple[int, int, int] | None], Clock]
+    ranks: int = 0
+    """GPUs that run the kernel side by side; 0 for one, whose programs have no rank."""
+    released: dict[tuple[int, Place], Clock] = field(default_factory=dict[tuple[int, "Place"], Clock])
+    """For each address and scope, what those knew who have released something there."""
+    over: dict[tuple[int, int], Clock] = field(default_factory=dict[tuple[int, int], Clock])
+    """For each GPU and each of its launches, what its programs that have ended knew: it precedes the next launch."""
+    changed: dict[int, dict[tuple[Program, int, Operation], Access]] = field(
+        default_factory=dict[int, "dict[tuple[Program, int, Operation], Access]"]
     )
-    """For each address, and program where the scope is that, what those knew who have released something there."""
+    """For each address, who has changed the number there by an atomic operation of one number."""
+    launches: dict[int, int] = field(default_factory=dict[int, int])
+    """For clusters of a launch after the first one of their GPU, by the number of their first agent: its number."""
     dependent: DependentLaunch | None = None
     """What is accessed before and after the wait for earlier launches, where the kernel has one."""
     touches: list[Touch] | None = None
@@ -110,8 +126,9 @@ class GlobalOrder:
     _numbers: dict[tuple[int, int, Operation, bool], int] = field(
         default_factory=dict[tuple[int, int, Operation, bool], int]
     )
-    _sets: list[tuple[int, int, bool]] = field(default_factory=lambda: [(0, 0, True)])
-    """Each set's access that was added last, the set of the others, and whether all are atomic for all."""
+    _sets: list[tuple[int, int, int]] = field(default_factory=lambda: [(0, 0, _ANY)])
+    """Each set's access that was added last, the set of the others, and the bytes of each, where all are atomic for all
+    and of one size; else 0."""
     _grown: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     _shadows: dict[int, _Shadow] = field(default_factory=dict[int, _Shadow])
     """By the address of the buffer."""
@@ -120,10 +137,41 @@ class GlobalOrder:
     _sums: set[tuple[Operation, Operation]] = field(default_factory=set[tuple[Operation, Operation]])
     _clusters: int = 0
 
-    def first_agent(self) -> int:
-        """The number before the first agent of the next cluster."""
+    def first_agent(self, launch: int = 0) -> int:
+        """The number before the first agent of the next cluster, which is of that launch of its GPU."""
         self._clusters += 1
+        if launch:
+            self.launches[self._clusters] = launch
         return self._clusters * AGENTS
+
+    def strength(self, op: Operation) -> Strength:
+        """Return the strength of the accesses of `op`; with one GPU, no scope is wider than it."""
+        if (found := self._strengths.get(op)) is None:
+            found = strength_of(op)
+            found = self._strengths[op] = self._widest if found is Strength.SYS else found
+        return found
+
+    @property
+    def _widest(self) -> Strength:
+        return Strength.SYS if self.ranks else Strength.GPU
+
+    def release(self, address: int, program: Program, strength: Strength, known: Clock) -> None:
+        """Release what is known to those in the scope of an operation at an address."""
+        key = address, _place(program, strength)
+        if (held := self.released.get(key)) is None:
+            held = self.released[key] = known.copy()
+        held.join(known)
+
+    def acquired(self, address: int, program: Program, strength: Strength) -> list[Clock]:
+        """Return the releases at an address that an operation may acquire: the scope of each has the other's program.
+
+        Two operations synchronise where the scope of each has the thread of the other (PTX ISA, "Morally Strong
+        Operations").
+        """
+        places = [_place(program, each) for each in Strength if each is not Strength.WEAK]
+        if strength is Strength.SYS:
+            places += [(strength, (rank,)) for rank in range(self.ranks) if rank != program[3]]
+        return [self.released[address, place] for place in places if (address, place) in self.released]
 
     def touch(self, touch: Touch) -> None:
         """Note what a step touches, where someone asks for it."""
@@ -147,7 +195,7 @@ class GlobalOrder:
         `places` says which elements of their tensor they are, for what threads access by an operation of their own.
         Raises Fault for a race.
         """
-        now = self._access(memory, op, kind)
+        now = self._access(memory, op, kind, size)
         if self.dependent is not None and not (now.writes_descriptor or reads_descriptor):
             self.dependent.note(op, buffer, index, size, kind, memory.clock)
         is_any = isinstance(index, slice) or len(index)
@@ -169,6 +217,17 @@ class GlobalOrder:
         numbers = (int(shadow.writes.max()), self._sets[int(shadow.atomics.max())][0])
         last = self._accesses[max(numbers)]
         return None if last is None else last.actor.op
+
+    def changes_at(self, buffer: Buffer, byte: int) -> list[Access]:
+        """The plain write of an element of a buffer, where there is one, and the atomic changes of it."""
+        shadow = self._shadows.get(buffer.start)
+        plain = None if shadow is None else self._accesses[int(shadow.writes[byte // shadow.size])]
+        return [*([] if plain is None else [plain]), *self.changed.get(buffer.start + byte, {}).values()]
+
+    def note_change(self, memory: Accessor, op: Operation, address: int) -> None:
+        """Note that an atomic operation has changed a number, once for each line of a program."""
+        access = self._access(memory, op, "update", 0)
+        self.changed.setdefault(address, {})[access.program, access.launch, op] = access
 
     def place_key(self, shape: tuple[int, ...]) -> int:
         """Return what the places of elements in tensors of that shape begin with."""
@@ -225,10 +284,10 @@ class GlobalOrder:
             return shadow, slice(index.start * parts, index.stop * parts)
         return shadow, (index[:, None] * parts + np.arange(parts)).ravel()
 
-    def _access(self, memory: Accessor, op: Operation, kind: str) -> Access:
-        if (strength := self._strengths.get(op)) is None:
-            strength = self._strengths[op] = strength_of(op)
-        return Access(memory.actor(op), memory.program, strength, kind == "read", memory.issue)
+    def _access(self, memory: Accessor, op: Operation, kind: str, size: int) -> Access:
+        actor = memory.actor(op)
+        launch = self.launches.get(actor.agent // AGENTS, 0)
+        return Access(actor, memory.program, self.strength(op), kind == "read", memory.issue, launch, size)
 
     def _number(self, access: Access) -> int:
         key = (access.actor.agent, access.actor.step, access.actor.op, access.reads_only)
@@ -260,7 +319,8 @@ class GlobalOrder:
             access = self._accesses[number]
             assert access is not None
             grown = self._grown[number, held] = len(self._sets)
-            self._sets.append((number, held, access.strength is Strength.GPU and self._sets[held][2]))
+            is_one_size = self._sets[held][2] in (_ANY, access.size)
+            self._sets.append((number, held, access.size if is_one_size and access.strength is self._widest else 0))
         return grown
 
     def _check(
@@ -269,10 +329,10 @@ class GlobalOrder:
         chosen = held[index]
         if not chosen.any():
             return
-        joins = now.strength is Strength.GPU and not now.actor.is_async
+        joins = now.strength is self._widest and not now.actor.is_async
         for each in _different(chosen):
             rest: int = each
-            if is_set and joins and self._sets[each][2]:
+            if is_set and joins and self._sets[each][2] in (_ANY, now.size):
                 continue
             while rest:
                 number, rest = self._sets[rest][:2] if is_set else (rest, 0)
@@ -294,7 +354,8 @@ class GlobalOrder:
                 where = _where(shadow, index, at, buffer)
                 if before.writes_descriptor or now.writes_descriptor:
                     where += ", which holds a tensor descriptor"
-                starts_later = before.program[::-1] > now.program[::-1]
+                is_other_gpu = before.program[3:] != now.program[3:]
+                starts_later = is_other_gpu or before.program[::-1] > now.program[::-1]
                 if report is race and before.reads_only and starts_later and not shadow.writes[index][at]:
                     raise too_early(before, now, where)
                 if report is race and now.is_issued_before(before):
@@ -314,6 +375,11 @@ def last_writers(order: GlobalOrder, memory: GlobalMemory) -> dict[str, SourceLo
     found = [(buffer.name, order.last_writer(buffer)) for buffer in memory]
     places = [(name, None if op is None else source_location(op.location)) for name, op in found]
     return {name: place for name, place in places if place is not None}
+
+
+def _place(program: Program, strength: Strength) -> Place:
+    """The threads in the scope of an operation; of scope `sys`, the GPU that has made it."""
+    return strength, program if strength is Strength.CTA else program[3:]
 
 
 def _where(shadow: _Shadow, index: Index, at: int, buffer: Buffer) -> str:

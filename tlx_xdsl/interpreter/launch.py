@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +13,10 @@ import numpy as np
 from . import scheduler
 from .budget import Budget
 from .clocks import Clock
-from .deadlock import deadlock
+from .deadlock import deadlock, waits
 from .endings import check_end
 from .faults import Fault
-from .grid import First, Firsts, Unlaunched, firsts_of
+from .grid import First, Firsts, Unlaunched, by_rank, firsts_of
 from .limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, SEEDED
 from .machine import Cluster, Launch, Observer
 
@@ -42,7 +43,7 @@ class Settings:
 
 def clusters(launch: Launch) -> Firsts:
     """The first program of each cluster of a launch; raises ValueError as `firsts_of` does."""
-    return firsts_of(launch.grid, launch.cluster)
+    return firsts_of(launch.grid, launch.cluster, len(launch.of_ranks))
 
 
 def run_clusters(
@@ -60,14 +61,14 @@ def run_clusters(
     `idle` are clusters of this launch that have run before, to be used again: they know where buffers lie.
     Raises Fault for what a kernel does wrong; what it leaves unfinished is reported as warnings.
     """
-    waiting = Unlaunched(firsts)
+    waiting = by_rank(firsts, launches_of(launch))
     idle = [] if idle is None else idle
     running: list[_Running] = []
     stuck = 0
     with np.errstate(all="ignore"):
-        while waiting or running:
-            if not running:
-                running.append(_run(*start(launch, waiting, idle, settings, observer), settings))
+        while any(waiting) or running:
+            if not running and (first := next_gpu(waiting, ())) is not None:
+                running.append(_run(*start(launch, first, idle, settings, observer), settings))
             current = running.pop(0)
             written = launch.memory.changes.count
             with noted(current.cluster):
@@ -78,6 +79,7 @@ def run_clusters(
                 stuck = 0
                 with noted(current.cluster):
                     check_end(current.cluster)
+                note_end(current.cluster)
                 if launch.order is None:  # what a cluster has done is kept by its agents
                     idle.append(current.cluster)
                 yield current.cluster.time - current.began
@@ -85,16 +87,72 @@ def run_clusters(
             running.append(current)
             # Who has written something before it waits may have released another one.
             stuck = stuck + 1 if state and launch.memory.changes.count == written else 0
-            if waiting and len(running) < resident_clusters(current.cluster):
-                running.insert(0, _run(*start(launch, waiting, idle, settings, observer), settings))
+            if (gpu := next_gpu(waiting, [each.cluster for each in running])) is not None:
+                running.insert(0, _run(*start(launch, gpu, idle, settings, observer), settings))
             elif stuck >= len(running):
                 # All have been asked in turn, and each waits for another one.
-                first = min((each.cluster for each in running), key=lambda cluster: cluster.blocks[0].program[::-1])
-                with noted(first):
-                    fault = deadlock(first)
-                    if waiting:
-                        fault.notes = (*fault.notes, *residency(first, len(running), len(waiting)))
-                    raise fault
+                raise stuck_launch([each.cluster for each in running], waiting)
+
+
+def next_gpu(waiting: Sequence[Unlaunched], running: Sequence[Cluster]) -> Unlaunched | None:
+    """The GPU that launches its next cluster: of those that have one and a place for it, one that runs the fewest."""
+    counts = Counter(cluster.gpu for cluster in running)
+    most = resident_clusters(running[0]) if running else 1
+    earlier = {cluster.gpu: cluster.number for cluster in running}
+    able = [
+        each for each in waiting
+        if each and counts[each.rank] < most and earlier.get(each.rank, each.launch) == each.launch
+    ]  # fmt: skip
+    return min(able, key=lambda each: counts[each.rank], default=None)
+
+
+def launches_of(launch: Launch) -> int:
+    """The launches of each GPU, one after the other."""
+    return len(launch.of_ranks[0]) if launch.of_ranks else 1
+
+
+def note_end(cluster: Cluster) -> None:
+    """Keep what is over when a cluster has ended: the end of a launch makes that visible to the GPU's next one."""
+    order = cluster.launch.order
+    if order is None or launches_of(cluster.launch) == 1:
+        return
+    known = order.over.setdefault((cluster.gpu, cluster.number), Clock())
+    for block in cluster.blocks:
+        assert block.main is not None
+        known.join(block.main.clock)
+    for queue in cluster.queues:
+        known.observe(queue.agent, queue.issued)
+        if queue.writes:
+            known.observe(queue.writes, queue.issued)
+    known.fence(in_global=True)
+
+
+def stuck_launch(running: Sequence[Cluster], waiting: Sequence[Unlaunched]) -> Fault:
+    """The report of a launch in which all that run wait for something: what the first program waits for, and why.
+
+    Where several GPUs run, the first one is one that has come least far, for which others most likely wait; it also
+    says what the first program of each other GPU waits for.
+    """
+    in_order = sorted(running, key=lambda cluster: (_steps(cluster), cluster.blocks[0].program[::-1]))
+    first = in_order[0]
+    fault = deadlock(first)
+    for other in [next(each for each in in_order if each.gpu == gpu) for gpu in sorted({each.gpu for each in running})]:
+        if other is not first:
+            fault.notes = (*fault.notes, *waits(other))
+    left = next((each for each in waiting if each.rank == first.gpu and each), None)
+    if left is not None and left.launch == first.number:
+        count = sum(each.gpu == first.gpu for each in running)
+        fault.notes = (*fault.notes, *residency(first, count, len(left)))
+    fault.notes = (*fault.notes, first.note)
+    return fault
+
+
+def _steps(cluster: Cluster) -> int:
+    """Count the releases of a cluster of one of several GPUs, after the launches before: how far it has come."""
+    if not cluster.launch.of_ranks:
+        return 0
+    main = cluster.blocks[0].main
+    return (cluster.number << 32) + (0 if main is None else main.clock.seen.get(main.agent, 1))
 
 
 @contextmanager
@@ -171,7 +229,7 @@ def start(
     """Launch the next cluster, before its first turn, with what schedules it; one of `idle` where there is any."""
     cluster = idle.pop() if idle else Cluster(launch, observer=observer)
     cluster.waiting_clusters = waiting
-    first = waiting.take()
+    cluster.number, first = waiting.launch, waiting.take()
     cluster.begin(first)
     cluster.budget = Budget(settings.max_operations, settings.max_seconds)
     cluster.schedule = settings.name
@@ -180,7 +238,10 @@ def start(
     if observer is not None:
         observer.began(cluster)
     for block in cluster.blocks:
-        task = block.start("the default task", 0, launch.plan.warps, [], Clock())
-        coordinates = [np.int32(number) for number in (*block.program, *launch.grid)][: launch.plan.coordinates]
-        task.coroutine = launch.plan.kernel.call(task, [*launch.arguments, *coordinates])
+        before = None if launch.order is None else launch.order.over.get((cluster.gpu, cluster.number - 1))
+        task = block.start("the default task", 0, launch.plan.warps, [], Clock() if before is None else before.copy())
+        numbers = (*block.program[:3], *launch.grid)
+        coordinates = [np.int32(number) for number in numbers][: launch.plan.coordinates]
+        arguments = launch.of_ranks[cluster.gpu][cluster.number] if launch.of_ranks else launch.arguments
+        task.coroutine = launch.plan.kernel.call(task, [*arguments, *coordinates])
     return cluster, scheduler.make_policy(settings.schedule, seed)

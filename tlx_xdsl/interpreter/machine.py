@@ -21,7 +21,7 @@ from .engine import OVER, Queue, TensorCore, Transfer
 from .faults import fault_at
 from .global_memory import GlobalMemory
 from .global_order import GlobalOrder
-from .grid import Unlaunched
+from .grid import First, Program, Unlaunched, program_text
 from .mbarrier import ClusterBarrier, Mbarrier, NamedBarrier, Passage
 from .memory import Memory, Placement, View
 from .ordered_memory import OrderedMemory
@@ -68,6 +68,8 @@ class Launch:
     cluster: tuple[int, int, int] = (1, 1, 1)
     """Thread blocks of a cluster along each axis."""
     arguments: Sequence[Any] = ()
+    of_ranks: Sequence[Sequence[Sequence[Any]]] = ()
+    """The arguments of each GPU in each of its launches, in the place of `arguments`, where several run the kernel."""
     warns_of_unwritten: bool = False
     """True if a read of uninitialized memory is only warned of, instead of a fault."""
     poisons_masked: bool = False
@@ -97,6 +99,8 @@ class Task:
     clock: Clock
     fenced: Clock = field(default_factory=Clock)
     """The knowledge that its fences have released to the cluster: a relaxed arrival there releases it."""
+    fenced_system: Clock = field(default_factory=Clock)
+    """The same of fences of scope `sys`, which release to other GPUs, too."""
     coroutine: Coroutine | None = None
     waiting: Waiting | None = None
     op: Operation | None = None
@@ -132,6 +136,8 @@ class Task:
         self.global_memory = memory if self.order is None else OrderedMemory(memory, self.order, self)
         self.relaxed = Clock()
         """What has been released at the addresses in global memory that it has read without acquiring it."""
+        self.relaxed_system = Clock()
+        """The same, released to it by other GPUs: only a fence of scope `sys` acquires that."""
         self.agent = cluster.new_agent()
         """Makes what it does itself to the shared memory of its thread block."""
         self.remote_agent = cluster.new_agent()
@@ -147,7 +153,7 @@ class Task:
         self.clock.seen[self.agent] = 1
 
     @property
-    def program(self) -> tuple[int, int, int]:
+    def program(self) -> Program:
         """The program of its thread block."""
         return self.block.program
 
@@ -186,15 +192,20 @@ class Task:
         """
         return self.release().without(self.block.agents)
 
-    def fence_cluster(self, *, shared_only: bool = False) -> None:
+    def fence_cluster(self, *, shared_only: bool = False, system: bool = False) -> None:
         """Release what is known with the relaxed arrivals from now on; if `shared_only`, not stores to elsewhere.
 
-        Acquires what relaxed reads of global memory have found released, unless `shared_only`.
+        Acquires what relaxed reads of global memory have found released, unless `shared_only`. With `system` that holds
+        for other GPUs, too.
         """
         if not shared_only:
             self.acquire(self.relaxed)
+        if system:
+            self.acquire(self.relaxed_system)
         known = self.release()
         self.fenced = known.without(self.block.remote_agents) if shared_only else known
+        if system:
+            self.fenced_system = known.copy()
 
     def note(self) -> None:
         """Count a wait or an arrival at an mbarrier."""
@@ -288,7 +299,7 @@ class ThreadBlock:
         self.cluster = cluster
         self.rank = rank
         """In the cluster (PTX: %cluster_ctarank)."""
-        self.program: tuple[int, int, int] = (0, 0, 0)
+        self.program: Program = (0, 0, 0)
         reads = cluster.uninitialized_reads
         self.shared = Memory("shared memory", 1 << 16, rank, cluster.shared_placement, reads, grows=True)
         self.tensor = Memory("tensor memory", TMEM_BYTES, rank, cluster.tensor_placement, reads)
@@ -348,6 +359,8 @@ class Cluster:
     barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
     released: dict[int, Clock] = field(default_factory=dict[int, Clock])
     """For each address in global memory, what those knew who have released something there by an atomic operation."""
+    number: int = 0
+    """The number of its launch among those of its GPU."""
     waiting_clusters: Unlaunched | None = None
     """The clusters that are not launched yet, which cluster launch control may cancel."""
     requests: Queue | None = None
@@ -377,11 +390,16 @@ class Cluster:
         self.blocks.extend(ThreadBlock(self, rank) for rank in range(x * y * z))
 
     @property
+    def gpu(self) -> int:
+        """The rank of the GPU that it runs on; 0 where there is one."""
+        return self.blocks[0].program[3] if self.launch.of_ranks else 0
+
+    @property
     def plan(self) -> Plan:
         """The code that runs."""
         return self.launch.plan
 
-    def begin(self, first: tuple[int, int, int]) -> None:
+    def begin(self, first: First) -> None:
         """Forget the cluster before, and place the thread blocks at the programs from `first` on."""
         self.tasks.clear()
         self.busy.clear()
@@ -395,12 +413,12 @@ class Cluster:
         self.barrier = ClusterBarrier()
         self.released.clear()
         order = self.launch.order
-        self._agents = 0 if order is None else order.first_agent()
+        self._agents = 0 if order is None else order.first_agent(self.number)
         x, y, _ = self.launch.cluster
         for block in self.blocks:
             rank = block.rank
             offset = (rank % x, rank // x % y, rank // (x * y))
-            block.program = (first[0] + offset[0], first[1] + offset[1], first[2] + offset[2])
+            block.program = (first[0] + offset[0], first[1] + offset[1], first[2] + offset[2], *first[3:])
             block.shared.clear()
             block.tensor.clear()
             block.named_barriers.clear()
@@ -414,9 +432,9 @@ class Cluster:
     def note(self) -> str:
         """Return which programs it runs, and how: with every report, so that it can be had again."""
         first = self.blocks[0].program
-        where = f"program {first}"
+        where = f"program {program_text(first, self.number)}"
         if len(self.blocks) > 1:
-            where = f"the cluster of programs {first} to {self.blocks[-1].program}"
+            where = f"the cluster of programs {first[:3]} to {program_text(self.blocks[-1].program, self.number)}"
         return f"in {where}, {self.schedule}" if self.schedule else f"in {where}"
 
     def new_agent(self) -> int:

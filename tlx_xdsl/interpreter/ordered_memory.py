@@ -15,6 +15,7 @@ from .faults import fault_at
 from .global_access import Strength, strength_of
 from .global_memory import ALIGNMENT, GlobalMemory, offsets_of
 from .global_order import GlobalOrder
+from .grid import Program
 from .races import Actor
 from .within_task import conflicts
 
@@ -31,7 +32,7 @@ class Viewer(Protocol):
         ...
 
     @property
-    def program(self) -> tuple[int, int, int]:
+    def program(self) -> Program:
         """The program whose task it is."""
         ...
 
@@ -167,6 +168,10 @@ class OrderedMemory(GlobalMemory):
         offsets = offsets_of(first, counts, strides, size // unit)
         self._order.note(self, op, buffer, offsets // unit, unit, _kind_of(verb))
         return found
+
+    def changed(self, op: Operation, address: int) -> None:
+        """Note that an atomic operation has changed a number, for the report of who waits for another value."""
+        self._order.note_change(self, op, address)
 
     def _note(self, op: Operation, flat: Integers, size: int, kind: str, places: Integers | None) -> None:
         while len(flat):

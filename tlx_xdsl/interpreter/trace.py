@@ -19,6 +19,7 @@ from tlx_xdsl.text.diagnostics import source_line, source_location
 
 from .engine import Transfer
 from .faults import location_of
+from .grid import program_text
 from .machine import Cluster, Task, ThreadBlock
 from .mbarrier import Mbarrier
 from .registry import Waiting
@@ -66,7 +67,7 @@ class Trace:
         for block in cluster.blocks:
             number = self._programs[block] = self._count
             self._count += 1
-            name = f"{self._kernel}, program {block.program}"
+            name = f"{self._kernel}, program {program_text(block.program)}"
             if len(cluster.blocks) > 1:
                 name += f", CTA {block.rank} of its cluster"
             self._events.append({"ph": "M", "pid": number, "name": "process_name", "args": {"name": name}})

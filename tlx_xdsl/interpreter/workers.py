@@ -38,7 +38,7 @@ from .global_memory import GlobalMemory
 from .grid import First
 from .launch import Settings, run_clusters
 from .machine import Cluster, Launch, Observer
-from .ops.control import polls
+from .polls import polls
 
 WORTH_IT = 0.4
 """Seconds of work from which on other processes help, unless the caller says how many there are: to start two of them
@@ -129,9 +129,9 @@ def needs_one_process(module: ModuleOp) -> bool:
     return any(part in op.name for op in module.walk() for part in _NEEDING)
 
 
-_TALKING = ("atomic", "tma_reduce", "descriptor_reduce")
+_TALKING = ("atomic", "wait_signal", "tma_reduce", "descriptor_reduce")
 """Parts of the names of operations that read and write global memory at once."""
-_NEEDING = ("atomic_poll", "clc_")
+_NEEDING = ("atomic_poll", "wait_signal", "clc_")
 """Parts of the names of operations that a program may hang at when another process has the programs that it needs."""
 
 

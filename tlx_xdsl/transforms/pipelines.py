@@ -61,6 +61,8 @@ def ttgir_pipeline(profile: Profile | None = None, *, check_budget: bool = True)
         _pass("tlx-legalize-async-copies"),
         # It adds no fence between writes of threads and TMA or the tensor cores of another task.
         _pass("tlx-insert-proxy-fences"),
+        # It lets an atomic operation release what TMA stores have not written yet.
+        _pass("tlx-finish-stores"),
         # It drops requests for registers that do not add up.
         _pass("tlx-rebalance-setmaxnreg"),
         # --- aliasing: buffers become views of allocations ---

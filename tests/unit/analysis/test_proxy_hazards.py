@@ -22,7 +22,7 @@ from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.simulate.interpret import interpret_module
 from tlx_xdsl.runtime.simulate.options import Options
-from tlx_xdsl.transforms.nvidia.proxy_fences import InsertProxyFencesPass
+from tlx_xdsl.transforms.nvidia.proxies.insert_fences import InsertProxyFencesPass
 
 
 def without_fences(module: ModuleOp) -> tuple[ModuleOp, int]:

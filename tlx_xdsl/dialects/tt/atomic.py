@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.irdl import (
@@ -43,10 +43,19 @@ ORDERING = (keyword_directive(MemSemantic), keyword_directive(MemSyncScope))
 """Directives for the memory ordering and its scope."""
 
 
-class _AtomicOp(TritonOp):
+class Polls:
+    """Mark of operations that read memory until it has a value, which another program or GPU may have to write."""
+
+
+class AtomicOp(TritonOp):
     """Shared parts of the atomic operations."""
 
     KIND: ClassVar = Kind.READ | Kind.WRITE | Kind.ATOMIC
+
+    @property
+    def reach(self) -> MemSyncScope:
+        """The threads among which it is atomic, and orders memory."""
+        return MemSyncScope(cast(Any, self.properties["scope"]).value.data)
 
     def effects(self) -> Effects:
         """An access that synchronises as the semantics say."""
@@ -56,7 +65,7 @@ class _AtomicOp(TritonOp):
 
 
 @irdl_op_definition
-class AtomicLoadOp(_AtomicOp):
+class AtomicLoadOp(AtomicOp):
     """Load atomically, 0 where `mask` is false; a synchronisation, so that it stays even where its result is not used.
 
     Example: `%0 = tt.atomic_load acquire, gpu, %p : (!tt.ptr<i32>) -> i32`
@@ -91,7 +100,7 @@ class AtomicLoadOp(_AtomicOp):
 
 
 @irdl_op_definition
-class AtomicStoreOp(_AtomicOp):
+class AtomicStoreOp(AtomicOp):
     """Store atomically: `tt.atomic_store release, gpu, %p, %v : !tt.ptr<i32>`."""
 
     name = "tt.atomic_store"
@@ -118,7 +127,7 @@ class AtomicStoreOp(_AtomicOp):
 
 
 @irdl_op_definition
-class AtomicPollOp(_AtomicOp):
+class AtomicPollOp(Polls, AtomicOp):
     """Load again and again until every element equals `expected` or `timeout` (ns) is over; which of them did.
 
     Example: `%ok = tt.atomic_poll relaxed, gpu, %p, %v timeout %t : !tt.ptr<i32>, i32 -> i1`
@@ -159,7 +168,7 @@ ANY_RMW = (RMWOp.XCHG,)
 
 
 @irdl_op_definition
-class AtomicRMWOp(_AtomicOp):
+class AtomicRMWOp(AtomicOp):
     """Replace the value at `ptr` by what `atomic_rmw_op` makes of it and `val`, and yield the old value.
 
     Where `mask` is false nothing happens, and an element of a tensor is 0. A number, which one thread hands to the
@@ -205,7 +214,7 @@ class AtomicRMWOp(_AtomicOp):
 
 
 @irdl_op_definition
-class AtomicCASOp(_AtomicOp):
+class AtomicCASOp(AtomicOp):
     """Put `val` at `ptr` if `cmp` is there, and yield what was there.
 
     Example: `%old = tt.atomic_cas acq_rel, gpu, %p, %c, %v : (!tt.ptr<i32>, i32, i32) -> i32`

@@ -24,6 +24,7 @@ from . import (
     tlx_layouts,
     tlx_mma,
     tlx_packed,
+    tlx_ranks,
     tlx_storage,
     tlx_tma,
     tlx_utility,

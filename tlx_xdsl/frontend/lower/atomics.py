@@ -52,7 +52,7 @@ _WIDE_FLOATS = (float32, float64)
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 
-def _ordering(call: Call, default: MemSemantic, *allowed: MemSemantic) -> tuple[MemSemantic, MemSyncScope]:
+def ordering_of(call: Call, default: MemSemantic, *allowed: MemSemantic) -> tuple[MemSemantic, MemSyncScope]:
     """The arguments `sem`, which must be one of `allowed` (or any), and `scope`."""
     semantics: Mapping[str, MemSemantic] = {
         word: sem for word, sem in _SEMANTICS.items() if not allowed or sem in allowed
@@ -106,7 +106,7 @@ def _lower_rmw(name: str, kind: RMWOp, types: tuple[dtype, ...]) -> None:
     @lowers(f"tl.{name}")
     def lower(call: Call) -> Value:
         pointer, element = _target(call, types)
-        ordering = _ordering(call, MemSemantic.ACQUIRE_RELEASE)
+        ordering = ordering_of(call, MemSemantic.ACQUIRE_RELEASE)
         value, mask = _value(call, "val", element, pointer), _mask(call, pointer)
         if element.is_floating() and kind in (RMWOp.MAX, RMWOp.MIN):
             return _float_extremum(call, kind, pointer, value, mask, ordering)
@@ -173,7 +173,7 @@ _lower_rmw("atomic_xchg", RMWOp.XCHG, (*_INTEGERS, *_WIDE_FLOATS))
 @lowers("tl.atomic_cas")
 def _atomic_cas(call: Call) -> Value:
     pointer, element = _target(call, (int16, uint16, *_INTEGERS, float16, bfloat16, *_WIDE_FLOATS))
-    sem, scope = _ordering(call, MemSemantic.ACQUIRE_RELEASE)
+    sem, scope = ordering_of(call, MemSemantic.ACQUIRE_RELEASE)
     expected, value = _value(call, "cmp", element, pointer), _value(call, "val", element, pointer)
     return call.builder.tensor(tt.AtomicCASOp, element, pointer.shape, pointer, expected, value, sem=sem, scope=scope)
 
@@ -184,7 +184,7 @@ def _atomic_cas(call: Call) -> Value:
 @lowers("tl.atomic_load")
 def _atomic_load(call: Call) -> Value:
     pointer, element = pointer_of(call)
-    sem, scope = _ordering(call, MemSemantic.ACQUIRE, MemSemantic.ACQUIRE, MemSemantic.RELAXED)
+    sem, scope = ordering_of(call, MemSemantic.ACQUIRE, MemSemantic.ACQUIRE, MemSemantic.RELAXED)
     mask, memory = _mask(call, pointer), in_memory(call, pointer, element)
     loaded = call.builder.tensor(tt.AtomicLoadOp, stored_as(element), pointer.shape, memory, mask, sem=sem, scope=scope)
     return semantic.cast(call.builder, loaded, element)
@@ -194,7 +194,7 @@ def _atomic_load(call: Call) -> Value:
 def _atomic_store(call: Call) -> None:
     pointer, element = pointer_of(call)
     must_be_writable(call, pointer)
-    sem, scope = _ordering(call, MemSemantic.RELEASE, MemSemantic.RELEASE, MemSemantic.RELAXED)
+    sem, scope = ordering_of(call, MemSemantic.RELEASE, MemSemantic.RELEASE, MemSemantic.RELAXED)
     value = semantic.cast(call.builder, _value(call, "val", element, pointer), stored_as(element))
     mask, memory = _mask(call, pointer), in_memory(call, pointer, element)
     call.builder.emit(tt.AtomicStoreOp, memory, value, mask, sem=sem, scope=scope)
@@ -204,16 +204,16 @@ def _atomic_store(call: Call) -> None:
 def _atomic_poll(call: Call) -> Value:
     pointer, element = pointer_of(call)
     _check_type(call, pointer, element, (int16, uint16, *_INTEGERS))
-    sem, scope = _ordering(call, MemSemantic.ACQUIRE, MemSemantic.ACQUIRE, MemSemantic.RELAXED)
-    expected, timeout = _value(call, "expected_value", element, pointer), _timeout(call)
+    sem, scope = ordering_of(call, MemSemantic.ACQUIRE, MemSemantic.ACQUIRE, MemSemantic.RELAXED)
+    expected, timeout = _value(call, "expected_value", element, pointer), timeout_of(call, "timeout_ns")
     return call.builder.tensor(tt.AtomicPollOp, int1, pointer.shape, pointer, expected, timeout, sem=sem, scope=scope)
 
 
-def _timeout(call: Call) -> Tensor | None:
-    """The argument `timeout_ns`, in nanoseconds, as an int64 scalar, or None."""
-    if not call.given("timeout_ns"):
+def timeout_of(call: Call, parameter: str) -> Tensor | None:
+    """The argument `parameter`, in nanoseconds, as an int64 scalar, or None."""
+    if not call.given(parameter):
         return None
-    value = call.args["timeout_ns"]
+    value = call.args[parameter]
     if isinstance(value, Constexpr) and (not isinstance(value.value, int) or value.value < 0):
-        call.expected("timeout_ns", "an integer of at least 0")
-    return call.scalar("timeout_ns", int64)
+        call.expected(parameter, "an integer of at least 0")
+    return call.scalar(parameter, int64)

@@ -20,12 +20,13 @@ from tlx_xdsl.dialects.tt import MemSemantic, RMWOp
 from tlx_xdsl.numerics.arrays import Array, Dtype, Integers, poison, unsigned
 
 from ..faults import fault_at
-from ..global_access import Strength, strength_of
+from ..global_access import Strength
 from ..global_memory import GlobalMemory
 from ..global_order import GlobalOrder
 from ..machine import Task
 from ..memory import View
 from ..numbers import dtype_of
+from ..polls import NO_ONE, element_text
 from ..registry import (
     Binary,
     Built,
@@ -58,17 +59,17 @@ _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
 }
 
 
-class _Order:
+class Order:
     """The release and the acquire of an operation."""
 
     def __init__(self, op: Operation):
         semantic = MemSemantic(cast(Any, op).sem.value.data)
-        self._is_local = strength_of(op) is Strength.CTA
-        self._writes = not isinstance(op, tt.AtomicLoadOp | tt.AtomicPollOp)
+        self._op = op
+        self._writes = not isinstance(op, tt.AtomicLoadOp | tt.Polls)
         self._releases = semantic in (MemSemantic.RELEASE, MemSemantic.ACQUIRE_RELEASE)
         self._acquires = semantic in (MemSemantic.ACQUIRE, MemSemantic.ACQUIRE_RELEASE)
         # Who does not look at what it finds can't know whether it comes after a release.
-        self._looks = isinstance(op, tt.AtomicPollOp) or any(result.uses for result in op.results)
+        self._looks = isinstance(op, tt.Polls) or any(result.uses for result in op.results)
 
     def apply(self, task: Task, addresses: Array) -> None:
         """Acquire what was released at the addresses, and release there; nothing to do for a task on its own."""
@@ -90,24 +91,37 @@ class _Order:
 
     def _apply_to_all(self, task: Task, order: GlobalOrder, addresses: list[int]) -> None:
         """The same where programs are checked: fences make relaxed operations release and acquire."""
-        program = task.block.program
-        for address in addresses if self._looks else ():
-            for scope in (None, program):
-                if (known := order.released.get((address, scope))) is not None:
-                    (task.clock if self._acquires else task.relaxed).join(known)
-        if self._writes:
-            released = task.release() if self._releases else task.fenced
-            for address in addresses:
-                key = (address, program if self._is_local else None)
-                order.released.setdefault(key, released.copy()).join(released)
+        strength = order.strength(self._op)
+        if self._looks:
+            _acquire(task, order, addresses, strength, by_fence=not self._acquires)
+        if not self._writes:
+            return
+        released = task.release() if self._releases else task.fenced
+        for address in addresses:
+            if strength is Strength.SYS and not self._releases:
+                order.release(address, task.program, Strength.GPU, released)
+                order.release(address, task.program, Strength.SYS, task.fenced_system)
+            else:
+                order.release(address, task.program, strength, released)
 
 
-def order_by_fences(task: Task, order: GlobalOrder, addresses: Array) -> None:
+def _acquire(task: Task, order: GlobalOrder, addresses: list[int], strength: Strength, *, by_fence: bool) -> None:
+    """Acquire what is released at addresses to an operation of that strength, or let the next fence do so."""
+    for address in addresses:
+        if not by_fence:
+            for known in order.acquired(address, task.program, strength):
+                task.clock.join(known)
+            continue
+        for known in order.acquired(address, task.program, Strength.GPU):
+            task.relaxed.join(known)
+        if strength is Strength.SYS:
+            for known in order.acquired(address, task.program, strength):
+                task.relaxed_system.join(known)
+
+
+def order_by_fences(task: Task, order: GlobalOrder, op: Operation, addresses: Array) -> None:
     """Let the fence after a volatile load acquire what is released at its addresses, as after a relaxed one."""
-    for address in np.unique(addresses).tolist():
-        for scope in (None, task.block.program):
-            if (known := order.released.get((address, scope))) is not None:
-                task.relaxed.join(known)
+    _acquire(task, order, np.unique(addresses).tolist(), order.strength(op), by_fence=True)
 
 
 def _memory(task: Task) -> GlobalMemory:
@@ -179,6 +193,8 @@ def _exchange(
             is_changed = new.tobytes() != old.tobytes()
             if not is_changed:
                 memory.changes.count -= 1  # who polls need not look again
+            elif len(flat) == 1:
+                memory.changed(op, int(flat[0]))
             if touches is not None:
                 # It is an update or, where nothing changes, a read.
                 touches[noted:] = [each for each in touches[noted:] if (each.kind == READ) is not is_changed]
@@ -195,7 +211,7 @@ def read_modify_write(
     task: Task, op: tt.AtomicRMWOp, addresses: Array, values: Array, mask: Array | None = None
 ) -> Any:
     """The old values; what is masked is as `masked_out` has it."""
-    dtype, order = dtype_of(op.val.type), _Order(op)
+    dtype, order = dtype_of(op.val.type), Order(op)
     combine = combining(RMWOp(op.atomic_rmw_op.value.data), dtype)
     given = _flat(values, addresses)
 
@@ -214,7 +230,7 @@ def _reached(addresses: Array, mask: Array | None) -> Array:
 @action(tt.AtomicCASOp)
 def compare_and_swap(task: Task, op: tt.AtomicCASOp, addresses: Array, compare: Array, values: Array) -> Any:
     """The old values, which are replaced where they have the bits of `cmp`."""
-    dtype, order = dtype_of(op.val.type), _Order(op)
+    dtype, order = dtype_of(op.val.type), Order(op)
     bits = np.dtype(f"u{dtype.itemsize}")
     expected, given = _flat(compare, addresses).view(bits), _flat(values, addresses).view(bits)
 
@@ -229,7 +245,7 @@ def compare_and_swap(task: Task, op: tt.AtomicCASOp, addresses: Array, compare: 
 @action(tt.AtomicLoadOp)
 def load(task: Task, op: tt.AtomicLoadOp, addresses: Array, mask: Array | None = None) -> Any:
     """Masked elements are as `masked_out` has them."""
-    dtype, order = dtype_of(op.result.type), _Order(op)
+    dtype, order = dtype_of(op.result.type), Order(op)
     is_scalar = as_tensor(op.result.type) is None
     values = _memory(task).load(op, addresses, dtype, mask, masked_out(op.masked_result, dtype)(task))
     order.apply(task, _reached(addresses, mask))
@@ -239,9 +255,11 @@ def load(task: Task, op: tt.AtomicLoadOp, addresses: Array, mask: Array | None =
 @action(tt.AtomicStoreOp)
 def store(task: Task, op: tt.AtomicStoreOp, addresses: Array, values: Array, mask: Array | None = None) -> None:
     """Of several values for one address, any of them may stay."""
-    dtype, order = dtype_of(op.value.type), _Order(op)
+    dtype, order = dtype_of(op.value.type), Order(op)
     order.apply(task, _reached(addresses, mask))
     _memory(task).store(op, addresses, values, dtype, mask)
+    if np.size(addresses) == 1 and (mask is None or np.all(mask)):
+        _memory(task).changed(op, int(np.ravel(addresses)[0]))
 
 
 @blocking(tt.AtomicPollOp)
@@ -252,7 +270,7 @@ def poll(
 
     There is no clock: a turn of the task counts as a microsecond.
     """
-    dtype, order = dtype_of(op.expected.type), _Order(op)
+    dtype, order = dtype_of(op.expected.type), Order(op)
     yield None
     found = np.zeros(np.shape(addresses), np.bool_)
 
@@ -262,7 +280,12 @@ def poll(
         return bool(np.all(found))
 
     if timeout is None:
-        yield Waiting(op, ready, lambda: f"polls for {np.ravel(expected)[0]} in global memory", spins=True)
+        wanted, first = np.ravel(expected)[0], int(np.ravel(addresses)[0])
+
+        def reason() -> str:
+            return f"polls for {wanted} in global memory, {NO_ONE}: {element_text(_memory(task), first, dtype)}"
+
+        yield Waiting(op, ready, reason, spins=True, polled=first)
     else:
         left = -(-int(timeout) // 1000)
         while not ready() and left > 0:
@@ -312,7 +335,7 @@ def plain_load(op: tt.LoadOp, _planner: Any) -> Built:
             pointers = np.broadcast_to(pointers, mask.shape)
         loaded = task.global_memory.load(op, pointers, dtype, mask, other)
         if is_volatile and task.order is not None:
-            order_by_fences(task, task.order, _reached(pointers, mask))
+            order_by_fences(task, task.order, op, _reached(pointers, mask))
         # A masked load of a scalar gives an array without dimensions.
         return loaded[()] if is_scalar else loaded
 

@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import nvvm, tlx, ttng
+from tlx_xdsl.dialects.tlx.barriers import FenceScope
 
 from ..clocks import Clock
 from ..endings import check_barrier
@@ -266,6 +267,7 @@ def fence_proxy(op: nvvm.FenceProxyOp) -> Unary:
 
 
 @effect(tlx.FenceOp)
-def fence(_op: tlx.FenceOp) -> Unary:
+def fence(op: tlx.FenceOp) -> Unary:
     """Let later relaxed arrivals release everything that happens before the fence; global memory has no caches here."""
-    return lambda task: task.fence_cluster()
+    system = FenceScope(op.scope.value.data) is FenceScope.SYS
+    return lambda task: task.fence_cluster(system=system)

@@ -21,6 +21,7 @@ from tlx_xdsl.numerics.arrays import Array, is_float, poison, unsigned
 
 from ..dependent_launches import DEPENDENTS, EARLIER, is_wait
 from ..faults import Unsupported, fault_at
+from ..grid import program_text
 from ..machine import Task
 from ..numbers import dtype_of
 from ..planner import Planner
@@ -165,7 +166,7 @@ _MULTIPROCESSORS = 132
 
 
 def _flat(task: Task) -> int:
-    (i, j, k), (x, y, _) = task.block.program, task.cluster.launch.grid
+    (i, j, k), (x, y, _) = task.block.program[:3], task.cluster.launch.grid
     return i + x * (j + y * k)
 
 
@@ -292,12 +293,12 @@ def assertion(task: Task, op: tt.AssertOp, condition: Array) -> None:
     if task.active is not None:
         condition = _of_active(op, task.active, condition)
     if not condition.all():
-        program = ", ".join(map(str, task.block.program))
+        program = program_text(task.block.program)
         where = ""
         if condition.ndim:
             where = f", first at element {np.argwhere(~condition)[0].tolist()} of {list(condition.shape)}"
         raise fault_at(op, f"assertion failed: {message}" if message else "assertion failed",
-                       (f"in program ({program}){where}",))  # fmt: skip
+                       (f"in program {program}{where}",))  # fmt: skip
 
 
 def _of_active(op: tt.AssertOp, active: Array, condition: Array) -> Array:
@@ -311,8 +312,8 @@ def _of_active(op: tt.AssertOp, active: Array, condition: Array) -> Array:
 def scalar_assertion(task: Task, op: cf.AssertOp, condition: Any) -> None:
     """Raises Fault with the text of the operation where the condition does not hold."""
     if not condition:
-        program = ", ".join(map(str, task.block.program))
-        raise fault_at(op, f"assertion failed: {op.msg.data}", (f"in program ({program})",))
+        program = program_text(task.block.program)
+        raise fault_at(op, f"assertion failed: {op.msg.data}", (f"in program {program}",))
 
 
 @threadwise(tt.PrintOp)

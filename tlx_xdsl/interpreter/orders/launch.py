@@ -19,17 +19,16 @@ from tlx_xdsl.dialects.base import Sync, accesses_of, sync_of
 from tlx_xdsl.dialects.scf import WhileOp
 
 from .. import scheduler
-from ..deadlock import deadlock
 from ..endings import check_end
 from ..engine import Transfer
 from ..faults import fault_at
 from ..global_order import GlobalOrder, Strength, strength_of
-from ..grid import First, Unlaunched
-from ..launch import Settings, noted, residency, resident_clusters, start
+from ..grid import First, Unlaunched, by_rank
+from ..launch import Settings, launches_of, next_gpu, note_end, noted, start, stuck_launch
 from ..machine import Cluster, Launch, Observer, Task, ThreadBlock
 from ..mbarrier import Mbarrier
 from ..ops.clc import is_request
-from ..ops.control import polls
+from ..polls import polls
 from ..touches import LAUNCHES, Touch
 from .reduction import Orders
 
@@ -48,7 +47,7 @@ def run_in_order(
     whole = True
     try:
         with np.errstate(all="ignore"):
-            run = _Run(launch, launch.order, settings, orders, observer, Unlaunched(firsts))
+            run = _Run(launch, launch.order, settings, orders, observer, by_rank(firsts, launches_of(launch)))
             whole = run.to_the_end()
             return run.turns
     finally:
@@ -74,7 +73,7 @@ class _Run:
     settings: Settings
     orders: Orders
     observer: Observer | None
-    waiting: Unlaunched
+    waiting: list[Unlaunched]
     turns: int = 0
     _running: list[_Running] = field(default_factory=list[_Running])
     _started: int = 0
@@ -116,14 +115,14 @@ class _Run:
         """Go on with all that touches nothing, until all that is left may touch something, or waits."""
         for each in [*self._running]:
             self._go_on(each)
-        while self.waiting and self._has_place() and not (self._may_cancel and self._running):
-            self._launch()
+        while not (self._may_cancel and self._running) and (gpu := self._next_gpu()) is not None:
+            self._launch(gpu)
 
-    def _has_place(self) -> bool:
-        return not self._running or len(self._running) < resident_clusters(self._running[0].cluster)
+    def _next_gpu(self) -> Unlaunched | None:
+        return next_gpu(self.waiting, [each.cluster for each in self._running])
 
-    def _launch(self) -> None:
-        cluster, policy = start(self.launch, self.waiting, [], self.settings, self)
+    def _launch(self, gpu: Unlaunched) -> None:
+        cluster, policy = start(self.launch, gpu, [], self.settings, self)
         cluster.chance = None
         running = _Running(self._started, cluster, policy, cluster.time)
         self._started += 1
@@ -159,6 +158,7 @@ class _Run:
             cluster.budget.pause()
             if not cluster.tasks and not any(queue.outlives and queue.ready for queue in cluster.busy):
                 check_end(cluster)
+                note_end(cluster)
                 self._running.remove(running)
                 self.turns += cluster.time - running.began
 
@@ -185,13 +185,13 @@ class _Run:
 
     def _is_visible(self, task: Task) -> bool:
         """Return whether the next turn of a task may touch something: it stands before an operation that does."""
-        return (task.waiting is None or isinstance(task.waiting.op, tt.AtomicPollOp)) and self._touches(task.op)
+        return (task.waiting is None or isinstance(task.waiting.op, tt.Polls)) and self._touches(task.op)
 
     def _is_polling(self, task: Task) -> bool:
         op = task.op
         assert op is not None
         if (found := self._polls.get(op)) is None:
-            found = self._polls[op] = isinstance(op, tt.AtomicPollOp) or _is_in_a_poll(op)
+            found = self._polls[op] = isinstance(op, tt.Polls) or _is_in_a_poll(op)
         return found
 
     def _agents(self) -> dict[str, tuple[_Running, Task | Transfer] | None]:
@@ -208,7 +208,7 @@ class _Run:
             for transfer in scheduler.ready_transfers(running.cluster):
                 if self._touches(transfer.op) and (running.cluster.tasks or transfer.queue.outlives):
                     found[self._name(running, transfer)] = running, transfer
-        if self._may_cancel and self.waiting and self._has_place():
+        if self._may_cancel and self._next_gpu() is not None:
             found[LAUNCHER] = None
         return found
 
@@ -228,7 +228,9 @@ class _Run:
         if agent is None:
             self.orders.made([Touch(LAUNCHES, None)], 0)
             self._made += 1
-            self._launch()
+            gpu = self._next_gpu()
+            assert gpu is not None
+            self._launch(gpu)
             return True
         running, of = agent
         cluster = running.cluster
@@ -290,12 +292,7 @@ class _Run:
         return name
 
     def _raise_deadlock(self) -> None:
-        first = min((each.cluster for each in self._running), key=lambda cluster: cluster.blocks[0].program[::-1])
-        with noted(first):
-            fault = deadlock(first)
-            if self.waiting:
-                fault.notes = (*fault.notes, *residency(first, len(self._running), len(self.waiting)))
-            raise fault
+        raise stuck_launch([each.cluster for each in self._running], self.waiting)
 
     # Reports to observers --------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ Names and meaning are those of Meta's TLX. A *buffered tensor* is an array of bu
 `buf[i]` is buffer `i` of it. An *mbarrier array* holds barriers; `bars[i]` is barrier `i`. Sizes are in elements
 unless a name or a sentence says bytes. One module per topic: buffers (`memory`), `barriers`, `cluster`, copies to and
 from global memory (`copies`), the tensor cores (`mma`), 8-bit floats (`packed`), `tasks`, cluster launch control
-(`clc`), `layouts`, `utility`.
+(`clc`), `layouts`, several GPUs (`ranks`), `utility`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from . import barriers, clc, cluster, copies, layouts, memory, mma, packed, tasks, types, utility
+from . import barriers, clc, cluster, copies, layouts, memory, mma, packed, ranks, tasks, types, utility
 from .amd import amd_only
 from .barriers import *
 from .clc import *
@@ -22,6 +22,7 @@ from .layouts import *
 from .memory import *
 from .mma import *
 from .packed import *
+from .ranks import *
 from .tasks import *
 from .types import *
 from .utility import *
@@ -35,6 +36,7 @@ __all__ += layouts.__all__
 __all__ += memory.__all__
 __all__ += mma.__all__
 __all__ += packed.__all__
+__all__ += ranks.__all__
 __all__ += tasks.__all__
 __all__ += types.__all__
 __all__ += utility.__all__

@@ -50,9 +50,11 @@ from tlx_xdsl.transforms.registry import current_name, pass_class, pass_names
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 
 from ..driver.compilation import frontend_module, installed_profile, passes_for
-from ..driver.host_values import bound, defaults_of, flattened, is_descriptor, on_host, split_options, typed
+from ..driver.host_values import Typed, bound, defaults_of, flattened, is_descriptor, on_host, split_options, typed
 from ..driver.reproducible import reproducible
 from ..driver.specialization import Specialization
+from ..ranks.arguments import bind_ranks, of_ranks, ranks_of, typed_ranks
+from ..ranks.simulated import SymmetricArray
 from .options import ALIASED, FRONTEND, PTX, TTGIR, Options, known_options
 from .plans import as_warning, planned, refusals
 from .wrapping import facts_of, with_wrap
@@ -142,26 +144,55 @@ def interpret_source(
     `change` changes what the frontend has made.
     """
     with reproducible(source, grid=grid, arguments=arguments, options=options, types=types):
-        specialization, values = _specialized(source, arguments, options, types)
         sizes = grid_of(grid, {**defaults_of(source), **arguments})
+        if ranks := ranks_of(arguments, options.ranks):
+            return _interpret_ranks(source, sizes, arguments, replace(options, ranks=ranks), types, change)
+        if options.launches > 1:
+            raise InputError(f"launches={options.launches} are those of each rank: add ranks=1 or more")
+        specialization, values = _specialized(source, arguments, options, types)
         if options.stage == PTX:
             return _run_final(source, specialization, values, sizes, options)
         if options.stage in wings.names("launchers"):
             return _run_native(source, arguments, sizes, options)
 
-        def plan() -> Plan:
-            module = frontend_module(source, specialization, installed_profile())
-            if change is not None:
-                change(module)
-            if options.stage == FRONTEND:
-                # What the compiler promises is there.
-                run_pipeline(module, promised(), make_context())
-            return _lowered(module, source.symbol, options.stage, (*source.passes, *options.passes))
+        plan = _planner(source, specialization, options, change)
+        return _run(plan, sizes, [value for _, value in values], [name for name, _ in values], options)
 
-        def known_plan() -> Plan:
-            return plan() if change is not None else planned(source, specialization, options.stage, plan)
 
-        return _run(known_plan, sizes, [value for _, value in values], [name for name, _ in values], options)
+def _interpret_ranks(
+    source: KernelSource,
+    grid: tuple[int, int, int],
+    arguments: Mapping[str, Any],
+    options: Options,
+    types: Mapping[str, Signature] | None,
+    change: Change | None,
+) -> Interpretation:
+    """Run a kernel on several GPUs at once."""
+    if options.stage == PTX or options.stage in wings.names("launchers"):
+        raise InputError(f"the stage '{options.stage}' runs on one GPU, and ranks={options.ranks}")
+    found = typed_ranks(source, of_ranks(arguments, options.ranks, options.launches), types)
+    specialization = _specialization(found[0], options)
+    names = [name for name, _ in found[0].values]
+    values = [[value for _, value in each.values] for each in found]
+    symmetric = {name: value for name, value in arguments.items() if isinstance(value, SymmetricArray)}
+    return _run(_planner(source, specialization, options, change), grid, values, names, options, symmetric)
+
+
+def _planner(
+    source: KernelSource, specialization: Specialization, options: Options, change: Change | None
+) -> Callable[[], Plan]:
+    """Return what makes the plan of a kernel, or finds one that was made before."""
+
+    def plan() -> Plan:
+        module = frontend_module(source, specialization, installed_profile())
+        if change is not None:
+            change(module)
+        if options.stage == FRONTEND:
+            # What the compiler promises is there.
+            run_pipeline(module, promised(), make_context())
+        return _lowered(module, source.symbol, options.stage, (*source.passes, *options.passes))
+
+    return plan if change is not None else lambda: planned(source, specialization, options.stage, plan)
 
 
 def _run_final(
@@ -215,11 +246,14 @@ def _specialized(
 ) -> tuple[Specialization, list[tuple[str, Any]]]:
     """Return what a kernel is compiled for, and the values of the function's arguments."""
     found = typed(source, arguments, types)
-    specialization = Specialization(
+    return _specialization(found, options), found.values
+
+
+def _specialization(found: Typed, options: Options) -> Specialization:
+    return Specialization(
         found.signature, found.constexprs, options.target, options.num_warps, options.num_ctas,
         _cluster(options.cluster), debug=True, passes=tuple(options.passes),
     )  # fmt: skip
-    return specialization, found.values
 
 
 def interpret_text(
@@ -345,15 +379,23 @@ def source_of_kernel(kernel: Any) -> KernelSource:
 
 
 def _run(
-    plan: Callable[[], Plan], grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str], options: Options
+    plan: Callable[[], Plan],
+    grid: tuple[int, int, int],
+    values: Sequence[Any],
+    names: Sequence[str],
+    options: Options,
+    symmetric: Mapping[str, SymmetricArray] | None = None,
 ) -> Interpretation:
-    """Make the plan, and run it; when that ends in an error, warnings are reported with it."""
+    """Make the plan, and run it; when that ends in an error, warnings are reported with it.
+
+    On several ranks, `values` has those of each, and `symmetric` what they share.
+    """
     result: Interpretation | CompilationError
     with collected_diagnostics() as warnings:
         try:
             made = plan()
             _judge(made, grid, options, warnings)
-            result = _executed(made, grid, values, names, options)
+            result = _executed(made, grid, values, names, options, symmetric or {})
         except CompilationError as error:
             result = error
     # Each thing once, as the first program has said it.
@@ -367,12 +409,17 @@ def _run(
 
 
 def _executed(
-    plan: Plan, grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str], options: Options
+    plan: Plan,
+    grid: tuple[int, int, int],
+    values: Sequence[Any],
+    names: Sequence[str],
+    options: Options,
+    symmetric: Mapping[str, SymmetricArray],
 ) -> Interpretation:
     """Run a plan. Raises Fault for what the kernel does wrong."""
-    named = list(zip(names, values, strict=True))
+    named = list(zip(names, values[0] if options.ranks else values, strict=True))
     try:
-        launch = _prepared(plan, grid, values, names, options)
+        launch = _prepared(plan, grid, values, names, options, symmetric)
         firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
         before = time.perf_counter()
         turns, jobs = _traced(launch, firsts, options)
@@ -425,24 +472,30 @@ def _lowered(module: ModuleOp, function: str, stage: str, asked: Sequence[str]) 
 
 
 def _prepared(
-    plan: Plan, grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str], options: Options
+    plan: Plan,
+    grid: tuple[int, int, int],
+    values: Sequence[Any],
+    names: Sequence[str],
+    options: Options,
+    symmetric: Mapping[str, SymmetricArray],
 ) -> Launch:
     module = plan.module
     memory = GlobalMemory()
     memory.uninitialized.only_warns = options.unwritten != "error"
-    wanted = options.global_order
-    if wanted is None:
+    wanted = options.global_order or bool(options.ranks)
+    if options.global_order is None and not wanted:
         wanted = options.order is not None or (options.jobs in (None, 1) and talks(module))
     sizes = _cluster(options.cluster)
     if prod(sizes) == 1:
         # Text may say it, which a pass has had from the options once.
         sizes = cluster_dims(module) or sizes
-    arguments = bind(plan.function, values, names, memory)
+    arguments = [] if options.ranks else bind(plan.function, values, names, memory)
+    ranks = bind_ranks(plan.function, values, names, symmetric, memory, options.ranks) if options.ranks else []
     reach([on_host("reachable", value) for value in options.reachable], memory)
     return Launch(
-        plan, memory, grid, sizes, arguments,
+        plan, memory, grid, sizes, arguments, ranks,
         target=target_named(options.target),
-        order=_order(module) if wanted else None,
+        order=_order(module, options.ranks) if wanted else None,
         warns_of_unwritten=options.unwritten != "error",
         poisons_masked=options.unwritten == "poison",
         fences_copies=bool(options.copy_fences),
@@ -450,8 +503,8 @@ def _prepared(
     )  # fmt: skip
 
 
-def _order(module: ModuleOp) -> GlobalOrder:
-    return GlobalOrder(takes_turns(module), dependent=DependentLaunch() if waits_for_grids(module) else None)
+def _order(module: ModuleOp, ranks: int) -> GlobalOrder:
+    return GlobalOrder(takes_turns(module), ranks, dependent=DependentLaunch() if waits_for_grids(module) else None)
 
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:

@@ -193,6 +193,15 @@ class Options:
     passes: Sequence[str] = ()
     """Passes of other packages, as `after:NAME=PASS`; at the stage `frontend` none runs."""
 
+    ranks: int = field(default=0, metadata={"help": "GPUs that run the grid side by side, each all of it"})
+    """GPUs that run the grid side by side, each all of it; as many as symmetric tensors have, where there are some. A
+    list has a value for each, a symmetric tensor memory that all reach. The run then takes place in this process
+    alone, and their accesses to global memory are checked against each other."""
+
+    launches: int = field(default=1, metadata={"help": "launches of each rank, one after the other (1)"})
+    """Launches of each rank, one after the other in its stream: none waits until other ranks have ended theirs.
+    `tlx_xdsl.per_launch` has a value for each."""
+
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:
             raise InputError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
@@ -202,6 +211,10 @@ class Options:
                 raise InputError(f"{each.name} must be {' or '.join(choices)}, found '{found}'")
         if self.unwritten == "poison" and (self.stage == PTX or self.stage in wings.names("stages")):
             raise InputError(f"unwritten='poison' is not for the stage '{self.stage}', where masked elements are 0")
+        if self.ranks < 0:
+            raise InputError(f"ranks must be at least 1, found {self.ranks}")
+        if self.launches < 1:
+            raise InputError(f"launches must be at least 1, found {self.launches}")
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs must be at least 1, found {self.jobs}")
 
@@ -251,6 +264,8 @@ def run_options(
     profile: bool = False,
     order: Orders | None = None,
     passes: Sequence[str] = (),
+    ranks: int = 0,
+    launches: int = 1,
     **named: Any,
 ) -> None:
     """The arguments of `Kernel.interpret` after the grid: those of the kernel, and `Options`."""
@@ -261,6 +276,7 @@ def check_options(
     seconds: float = SECONDS,
     stages: Sequence[str] | None = None,
     launches: int | None = None,
+    ranks: int | Iterable[int] = (),
     sizes: Mapping[str, int | Iterable[int] | str] | None = None,
     arguments: Callable[..., Any] | None = None,
     sweep: bool = True,

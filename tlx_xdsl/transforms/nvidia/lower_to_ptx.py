@@ -1,8 +1,9 @@
 """`tlx-lower-to-ptx`: PTX for single instructions that upstream Triton has no operation for, before layouts.
 
 The cycle counter, stochastic rounding and prefetches become `tt.elementwise_inline_asm`, fences and the prefetch of a
-descriptor `nvvm.inline_ptx`. Elements are rounded two (f16, bf16) or four (8-bit floats) at a time, which is how the
-instruction takes them (PTX ISA, "cvt", `.rs`); each pack is made of neighbours in a thread, in any layout.
+descriptor `nvvm.inline_ptx`; a wait for a signal becomes a loop. Elements are rounded two (f16, bf16) or four (8-bit
+floats) at a time, which is how the instruction takes them (PTX ISA, "cvt", `.rs`); each pack is made of neighbours in a
+thread, in any layout.
 
 Before:
 ```mlir
@@ -20,13 +21,24 @@ nvvm.inline_ptx "fence.acq_rel.gpu;"
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, TensorType, UnrealizedConversionCastOp, i32, i64
+from xdsl.dialects import scf
+from xdsl.dialects.arith import AndIOp, ConstantOp, SubiOp
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+    UnrealizedConversionCastOp,
+    i1,
+    i32,
+    i64,
+)
 from xdsl.dialects.llvm import LLVMPointerType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from tlx_xdsl.dialects import arith, tlx
+from tlx_xdsl.dialects import arith, tlx, tt, ttg
 from tlx_xdsl.dialects.base import as_tensor, element_type_of
+from tlx_xdsl.dialects.scf import WhileOp
 
 from ..driver import walk_and_apply_patterns
 from ..rewriting import Pass, insert_before
@@ -93,6 +105,58 @@ class LowerPrefetch(RewritePattern):
         rewriter.erase(op)
 
 
+class LowerWaitSignal(RewritePattern):
+    """Makes a loop that reads a counter until it is reached: stock Triton's sum with 0 is `ld.acquire` of one thread.
+
+    The loop also ends when the time is over.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.WaitSignalOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        type_ = i32 if op.value.type == i32 else i64
+        begin = None if op.limit is None else rewriter.insert(_nanoseconds()).results[0]
+        zero = rewriter.insert(ConstantOp(IntegerAttr(0, type_))).result
+        true = rewriter.insert(ConstantOp(IntegerAttr(1, i1))).result
+        before, after = Block(), Block([scf.YieldOp()])
+        ordering = {"sem": op.sem, "scope": op.scope}
+        add = IntegerAttr(tt.RMWOp.ADD.value, i32)
+        read = tt.AtomicRMWOp(
+            operands=[op.ptr, zero, true], properties={"atomic_rmw_op": add, **ordering}, result_types=[type_]
+        )
+        missing = "ne" if tlx.Reached(op.reached.value.data) is tlx.Reached.EQ else "slt"
+        go_on = arith.CmpiOp(missing, read.result, op.value)
+        before.add_ops([read, go_on])
+        if op.limit is not None and begin is not None:
+            now = _nanoseconds()
+            spent = SubiOp(now.results[0], begin)
+            in_time = arith.CmpiOp("sle", spent.result, op.limit)
+            both = AndIOp(go_on.result, in_time.result)
+            before.add_ops([now, spent, in_time, both, scf.ConditionOp(both.result)])
+        else:
+            before.add_op(scf.ConditionOp(go_on.result))
+        loop = rewriter.insert(WhileOp([], [], Region(before), Region(after)))
+        for each in loop.walk():
+            each.location = op.location
+        rewriter.erase(op)
+
+
+def _nanoseconds() -> tt.ElementwiseInlineAsmOp:
+    return elementwise_ptx("mov.u64 $0, %globaltimer;", "=l", 1, [], i64, pure=False)
+
+
+class LowerLeave(RewritePattern):
+    """Ends the thread block, or the launch where tasks would wait for it for ever."""
+
+    def __init__(self, *, has_tasks: bool):
+        self.code = "trap;" if has_tasks else "exit;"
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.LeaveOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        rewriter.replace(op, inline_ptx(self.code))
+
+
 class LowerPrefetchTensormap(RewritePattern):
     """Prefetches a tensor descriptor."""
 
@@ -116,5 +180,7 @@ class LowerToPTXPass(Pass):
 
     def run(self, op: ModuleOp) -> None:
         """Rewrite each such operation of the module."""
-        patterns = [LowerClock(), LowerFence(), LowerStochRound(), LowerPrefetch(), LowerPrefetchTensormap()]
+        has_tasks = any(isinstance(each, ttg.WarpSpecializeOp) for each in op.walk())
+        patterns = [LowerClock(), LowerFence(), LowerStochRound(), LowerPrefetch(), LowerPrefetchTensormap(),
+                    LowerWaitSignal(), LowerLeave(has_tasks=has_tasks)]  # fmt: skip
         walk_and_apply_patterns(op, patterns)

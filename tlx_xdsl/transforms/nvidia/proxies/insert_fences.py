@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import BoolAttr, ModuleOp
 from tlx_xdsl.analysis.proxy_hazards import missing_fences
 from tlx_xdsl.dialects.ttng import FenceAsyncSharedOp
 
-from ..rewriting import Pass, insert_before
+from ...rewriting import Pass, insert_before
 
 
 class InsertProxyFencesPass(Pass):
