@@ -98,7 +98,7 @@ NOC_VALUES = """
     : (!ttkernel.TensorAccessorArgs, i32, i32) -> !ttkernel.TensorAccessor
   %sem = ttkernel.get_semaphore() {index = 0 : i32} : () -> !ttkernel.semaphore
   %ptr = ttkernel.cast_to_l1_ptr(%sem) : (!ttkernel.semaphore) -> !ttkernel.l1_addr_ptr
-  %told = ttkernel.semaphore_value(%ptr) : (!ttkernel.l1_addr_ptr) -> i32
+  %reported = ttkernel.semaphore_value(%ptr) : (!ttkernel.l1_addr_ptr) -> i32
   %at = ttkernel.semaphore_address(%sem) : (!ttkernel.semaphore) -> i32
   %x = ttkernel.my_x() : () -> i32
   %y = ttkernel.my_y() : () -> i32

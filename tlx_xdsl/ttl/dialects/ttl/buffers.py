@@ -313,7 +313,7 @@ class CopyOp(TTLOp):
 
     One side is a view of a circular buffer. The other is an accessor with the place in its tensor (the tile of the
     block's upper left corner, or a tile's, row's or shard's number), or a pipe, with the coordinates of the source
-    where it gathers from several, or with the receivers' address where they have told it. The view holds what was
+    where it gathers from several, or with the receivers' address where they have reported it. The view holds what was
     read, or may be released, when the transfer was waited for.
 
     `synchronized` says that a semaphore is waited for instead: the sender's transfer does the copying.
