@@ -37,8 +37,8 @@ copy that is `synchronized` moves nothing itself; `ttl-lower-data-movement` eras
 may change: barriers for what the receiver itself has begun in it stand before it, and so before the source may write.
 
 A core has 16 semaphores, so pipes share them. `ready` is counted at the source: pipes whose sources are other cores
-have the same one. `valid` is waited for by the thread that receives, one block at a time. No sender sets it that was not
-asked for a block, so all pipes that a thread receives have the same one.
+have the same one. The thread that receives waits for `valid`, one block at a time. No sender sets it that was not asked
+for a block, so all pipes that a thread receives have the same one.
 
 A multicast of `valid` copies the source's own word. Where another thread of the source receives blocks with that word,
 which it may reset meanwhile, each receiver's word is incremented instead.
