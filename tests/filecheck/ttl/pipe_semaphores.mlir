@@ -143,7 +143,7 @@ ttl.kernel @loopback(%a: !tensor) attributes {grid = #ttcore.grid<2x1>} {
   ttl.kernel_return
 }
 
-// The receivers' block is in another circular buffer with room for two: they tell its address.
+// The receivers' block is in another circular buffer with room for two: they report its address.
 // CHECK-LABEL: ttl.kernel @published
 // CHECK:       ttl.if_src %p {
 // CHECK:         %[[AT:.*]] = ttl.semaphore_wait_published %p_ready, %[[TWO:.*]]

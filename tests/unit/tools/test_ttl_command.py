@@ -94,7 +94,10 @@ def test_the_second_profile(kernel, capsys):
         (["run", "KERNEL:other", *ARGUMENTS], "no kernel 'other' in this file, its kernels are scale"),
         (["run", "KERNEL", "--arg", "a=x", "--arg", "out=nan[64,32]"], "--arg a: expected"),
         (["run", "KERNEL", *ARGUMENTS, "--check", "c=a"], "there is no tensor 'c', the tensors are a, out"),
-        (["run", "KERNEL", "--arg", "a=randn[64]", "--arg", "out=nan[64,32]"], "positive integers (..., rows, columns)"),
+        (
+            ["run", "KERNEL", "--arg", "a=randn[64]", "--arg", "out=nan[64,32]"],
+            "positive integers (..., rows, columns)",
+        ),
         (["run", "nothing.py", *ARGUMENTS], "no such file"),
     ],
 )

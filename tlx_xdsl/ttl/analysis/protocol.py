@@ -76,7 +76,7 @@ def check_roles(kernel: KernelOp) -> None:
 
 
 def _roles_on(core: Core, thread: Operation, roles: Collection[_Role]) -> Collection[_Role]:
-    """Those of some roles that a thread has on a core: all of them if that is unknown."""
+    """Return the ones of some roles that a thread has on a core: all of them if that is unknown."""
     walk, found = ThreadWalk(thread, core), set[_Role]()
     try:
         for number, op in enumerate(walk.steps()):

@@ -302,7 +302,7 @@ class _Machine:
         return True
 
     def _semaphore(self, thread: ThreadRun, step: SemaphoreOp) -> bool:
-        # What is told, an address, is known on the device only; here it counts.
+        # What is reported, an address, is known on the device only; here it counts.
         value = 1 if isinstance(step, SemaphorePublishOp) else thread.walk.values.of(step.value)
         if value is None:
             raise Undecidable(step)

@@ -38,7 +38,7 @@ def _set(op: Operation) -> Local | Step:
                 op, thread, f"sets semaphores of other cores to {value}: its own one, which is copied, is {held}"
             )
         for core in _targets(op, thread, coordinates, loopback=loopback):
-            # The own word is read at once: `ttl-lower-synchronization` puts a barrier behind.
+            # The own word is read at once: `ttl-lower-synchronization` puts a barrier after it.
             semaphores.post_set(op, thread, core, None, index, value)
 
     def touches(thread: CoreThread, index: int, *_: int) -> tuple[Touch, ...]:
@@ -58,7 +58,7 @@ def _increment(op: Operation) -> Local:
 
 
 def _publish(op: Operation) -> Local:
-    """Begin to tell a core an address."""
+    """Begin to report a core an address."""
     increment = _increment(op)
 
     def run(thread: CoreThread, index: int, address: int, *coordinates: int) -> None:
@@ -75,16 +75,15 @@ def _wait_published(op: Operation) -> Step:
 
     def run(thread: CoreThread, index: int, count: int) -> int:
         inner.run(thread, index, count * PUBLISHED)
-        told = thread.core.semaphores[index].value - count * PUBLISHED
-        if told % count:
-            raise wrong(op, thread, f"is told different addresses by {count} cores")
+        reported = thread.core.semaphores[index].value - count * PUBLISHED
+        if reported % count:
+            raise wrong(op, thread, f"is reported different addresses by {count} cores")
         semaphores.assign(op, thread, thread.core, index, 0, thread.clock.release())
-        return told // count * ADDRESS_UNIT
+        return reported // count * ADDRESS_UNIT
 
     def waits_for(thread: CoreThread, index: int, count: int) -> str:
-        return (
-            f"waits until {count} cores have told an address, {thread.core.semaphores[index].value // PUBLISHED} have"
-        )
+        reported = thread.core.semaphores[index].value // PUBLISHED
+        return f"waits until {count} cores have reported an address, {reported} have"
 
     def touches(thread: CoreThread, index: int, count: int) -> tuple[Touch, ...]:
         return (("semaphore", thread.core, index, "write"),)

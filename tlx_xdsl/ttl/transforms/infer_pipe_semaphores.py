@@ -37,14 +37,14 @@ copy that is `synchronized` moves nothing itself; `ttl-lower-data-movement` eras
 may change: barriers for what the receiver itself has begun in it stand before it, and so before the source may write.
 
 A core has 16 semaphores, so pipes share them. `ready` is counted at the source: pipes whose sources are other cores
-have the same one. `valid` is waited for by the thread that receives, one block at a time, and nobody sets it that was
-not asked for one: all pipes that a thread receives have the same one.
+have the same one. The thread that receives waits for `valid`, one block at a time. No sender sets it that was not asked
+for a block, so all pipes that a thread receives have the same one.
 
 A multicast of `valid` copies the source's own word. Where another thread of the source receives blocks with that word,
 which it may reset meanwhile, each receiver's word is incremented instead.
 
 Where the block of the receivers is not in the place of the sender's (another circular buffer with room for several, or
-another number of blocks before), they tell its address with `ready`:
+another number of blocks before), they report its address with `ready`:
 ```mlir
 ttl.if_src %p {
   %at = ttl.semaphore_wait_published %ready, %c3

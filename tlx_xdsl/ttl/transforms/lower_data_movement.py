@@ -80,8 +80,8 @@ def _choose_networks(threads: list[ThreadFunction]) -> None:
 def _receivers(threads: list[ThreadFunction]) -> dict[CreatePipeOp, SSAValue]:
     """The circular buffer, in the driver, in which the blocks of each pipe are received."""
     found: dict[CreatePipeOp, SSAValue] = {}
-    # Receivers that tell where their blocks are may have them in several.
-    told = {
+    # Receivers that report where their blocks are may have them in several.
+    reported = {
         pipe_of(thread, op.far, op)
         for thread in threads
         for op in ops_of(thread.function, CopyOp)
@@ -93,7 +93,7 @@ def _receivers(threads: list[ThreadFunction]) -> dict[CreatePipeOp, SSAValue]:
             if op.direction is Direction.READ and isinstance(op.far.type, PipeType):
                 buffer = views.buffer(op.view, op)
                 pipe = pipe_of(thread, op.far, op)
-                if found.setdefault(pipe, buffer) is not buffer and pipe not in told:
+                if found.setdefault(pipe, buffer) is not buffer and pipe not in reported:
                     raise error_at(op, "this pipe's blocks are received into two circular buffers: use a pipe for each")
     return found
 

@@ -71,7 +71,8 @@ def _sites(kernel: KernelOp) -> _Sites:
         if isinstance(op, IfSrcOp | IfDstOp) and isinstance(op.pipe.owner, CreatePipeOp) and op.pipe.owner in found:
             found[op.pipe.owner].append(op)
     for pipe in found:
-        if not all(isinstance(use.operation, IfSrcOp | IfDstOp | CopyOp) for use in pipe.result.uses):
+        others = [use.operation for use in pipe.result.uses if use.operation not in found[pipe]]
+        if not all(isinstance(other, CopyOp) for other in others):
             found[pipe] = []
     return found
 
@@ -148,7 +149,7 @@ def _joined(step: _Step | None, lines: list[list[CreatePipeOp]]) -> list[list[Cr
 
 
 def _step(one: CreatePipeOp, other: CreatePipeOp) -> _Step | None:
-    """How the second pipe is moved; None if it is not by one core, or if a core would be on two ways in one place."""
+    """Return how the second pipe is moved; None if not by one core, or if a core would be on two ways at one end."""
     x, y = (b - a for a, b in zip(one.src, other.src, strict=True))
     if (x, y) not in ((1, 0), (0, 1)):
         return None

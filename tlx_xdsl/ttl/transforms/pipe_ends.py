@@ -61,7 +61,7 @@ def ends_of(kernel: KernelOp, pipe: CreatePipeOp) -> PipeEnds | None:
 def check_ends(kernel: KernelOp, ends: PipeEnds, slots: Slots) -> bool:
     """Check that the ends of a pipe are cores of the grid, and that what is sent fits what is received.
 
-    Return whether the receivers must tell the source where their block is. Raises CompilationError.
+    Return whether the receivers must report the source where their block is. Raises CompilationError.
     """
     _check_cores(kernel, ends.pipe)
     _check_threads(ends)

@@ -68,9 +68,9 @@ def _wait_published(thread: ThreadFunction, op: SemaphoreWaitPublishedOp) -> Non
     count = known(op.value)
     assert isinstance(count, int), "a pipe has a number of receivers"
     emit.add_op(noc.NocSemaphoreWaitMinOp(operands=[word, emit.i32(count * PUBLISHED)]))
-    told = emit.result(noc.SemaphoreValueOp(operands=[word], result_types=[i32]))
+    reported = emit.result(noc.SemaphoreValueOp(operands=[word], result_types=[i32]))
     emit.add_op(noc.NocSemaphoreSetOp(operands=[word, emit.i32(0)]))
-    units = emit.div(emit.sub(told, count * PUBLISHED, i32), count, i32)
+    units = emit.div(emit.sub(reported, count * PUBLISHED, i32), count, i32)
     op.result.replace_all_uses_with(emit.index(emit.mul(units, ADDRESS_UNIT, i32)))
 
 

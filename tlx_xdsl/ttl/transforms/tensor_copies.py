@@ -179,8 +179,8 @@ def lower_send(thread: ThreadFunction, views: Views, op: CopyOp, receiver: SSAVa
     emit = thread.emitter(op)
     buffer = views.type(op.view, op)
     source = views.address(op.view, op)
-    told = [emit.i32(each) for each in op.indices]
-    destination = told[0] if told else _receivers_address(thread, views, op, source, receiver)
+    reported = [emit.i32(each) for each in op.indices]
+    destination = reported[0] if reported else _receivers_address(thread, views, op, source, receiver)
     size = emit.i32(buffer.block_pages * buffer.page_bytes)
     first, last = pipe.dst_range
     # This runs on the senders only. Those of several ways, which are moved, have the receivers at the same distance.

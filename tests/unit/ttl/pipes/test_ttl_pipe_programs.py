@@ -76,7 +76,7 @@ def test_code_does_not_grow_with_the_grid() -> None:
 
 @needs_compiler
 def test_a_wrong_address_is_found() -> None:
-    """The receivers of a ring tell where their block is; the machine knows where it is."""
+    """The receivers of a ring report where their block is; the machine knows where it is."""
     program = PROGRAMS["ring"](3)
     given = arrays(program)
     made = compile_kernel(program.kernel, specs_of(program.kernel, given))

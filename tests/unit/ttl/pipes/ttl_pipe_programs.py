@@ -164,7 +164,7 @@ def ring(cores: int) -> Program:
 
 
 def gather(cores: int) -> Program:
-    """Core (0, 0) of a square gets a block of each other core, row by row, and writes them behind its own."""
+    """Core (0, 0) of a square gets a block of each other core, row by row, and writes them after its own."""
 
     @ttl.kernel(grid=(cores, cores))
     def kernel(a: Any, out: Any) -> None:

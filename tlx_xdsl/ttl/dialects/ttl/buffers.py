@@ -315,7 +315,7 @@ class CopyOp(TTLOp):
 
     One side is a view of a circular buffer. The other is an accessor with the place in its tensor (the tile of the
     block's upper left corner, or a tile's, row's or shard's number), or a pipe, with the coordinates of the source
-    where it gathers from several, or with the receivers' address where they have told it. Where the block has fewer
+    where it gathers from several, or with the receivers' address where they have reported it. Where the block has fewer
     dimensions than the tensor it has a size of 1 in the first ones. The view holds what was read, or may be released,
     when the transfer was waited for.
 

@@ -366,9 +366,9 @@ class BlockAddressOp(TTLOp):
 
 @irdl_op_definition
 class SemaphorePublishOp(SemaphoreOp):
-    """Tell a core the address of a block, with its semaphore: `ttl.semaphore_publish %s, %address [%x, %y]`.
+    """Report to a core the address of a block, with its semaphore: `ttl.semaphore_publish %s, %address [%x, %y]`.
 
-    The upper bits of the semaphore count what was told (`PUBLISHED`), the lower ones add up addresses.
+    The upper bits of the semaphore count what was reported (`PUBLISHED`), the lower ones add up addresses.
     """
 
     name = "ttl.semaphore_publish"
@@ -377,7 +377,7 @@ class SemaphorePublishOp(SemaphoreOp):
 
 @irdl_op_definition
 class SemaphoreWaitPublishedOp(SemaphoreOp):
-    """Wait until so many cores have told an address, all the same one: `%at = ttl.semaphore_wait_published %s, %n`.
+    """Wait until so many cores have reported an address, all the same one: `%at = ttl.semaphore_wait_published %s, %n`.
 
     The own semaphore is 0 afterwards.
     """
@@ -389,6 +389,6 @@ class SemaphoreWaitPublishedOp(SemaphoreOp):
 
 
 PUBLISHED = 1 << 23
-"""A semaphore counts the addresses that were told in steps of this; below is their sum, in units of `ADDRESS_UNIT`."""
+"""A semaphore counts reported addresses in steps of this; below is their sum, in units of `ADDRESS_UNIT`."""
 ADDRESS_UNIT = 32
 """Bytes. The sum of the addresses of as many cores as a chip has fits below `PUBLISHED`."""
