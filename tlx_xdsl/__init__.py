@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from tlx_xdsl.runtime.jit.tuning import Config, autotune, heuristics
     from tlx_xdsl.runtime.kernel import Kernel
     from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
-    from tlx_xdsl.runtime.ranks.simulated import per_launch, symmetric
+    from tlx_xdsl.runtime.ranks.simulated import SimulatedRanks, per_launch, symmetric
+    from tlx_xdsl.runtime.ranks.torch_memory import TorchRanks
     from tlx_xdsl.runtime.show.pages import show
     from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret, interpret_text
     from tlx_xdsl.runtime.steps import Step, first_step
@@ -33,9 +34,11 @@ __all__ = [
     "Config",
     "Interpretation",
     "Kernel",
+    "SimulatedRanks",
     "Step",
     "TensorDescriptor",
     "TensorMap",
+    "TorchRanks",
     "__version__",
     "autotune",
     "check",
@@ -61,9 +64,11 @@ _HOMES = {
     "Config": "tlx_xdsl.runtime.jit.tuning",
     "Interpretation": "tlx_xdsl.runtime.simulate.interpret",
     "Kernel": "tlx_xdsl.runtime.kernel",
+    "SimulatedRanks": "tlx_xdsl.runtime.ranks.simulated",
     "Step": "tlx_xdsl.runtime.steps",
     "TensorDescriptor": "tlx_xdsl.runtime.launch.tensor_descriptor",
     "TensorMap": "tlx_xdsl.ptx.memory.tensor_map",
+    "TorchRanks": "tlx_xdsl.runtime.ranks.torch_memory",
     "autotune": "tlx_xdsl.runtime.jit.tuning",
     "check": "tlx_xdsl.runtime.check.run",
     "clock": "tlx_xdsl.runtime.clock.model",

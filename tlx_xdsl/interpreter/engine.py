@@ -75,6 +75,8 @@ class Queue:
     """A note for a race between two of them."""
     barriers: tuple[Any, ...] = ()
     """The mbarriers at which their bytes complete (`memory.View`)."""
+    writes: int = 0
+    """The agent of what bulk stores write, where these are such: it is over later than their reads."""
     issued: int = 0
     waited: int = 0
     """Its task has waited for all transfers up to this number."""

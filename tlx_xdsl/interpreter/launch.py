@@ -122,6 +122,8 @@ def note_end(cluster: Cluster) -> None:
         known.join(block.main.clock)
     for queue in cluster.queues:
         known.observe(queue.agent, queue.issued)
+        if queue.writes:
+            known.observe(queue.writes, queue.issued)
     known.fence(in_global=True)
 
 

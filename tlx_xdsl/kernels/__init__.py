@@ -4,6 +4,7 @@
 - `attention/`: attention with its gradients (`attention.attention_forward`, `attention.backward`), of sequences of many
   lengths (`attention.varlen`), to a long cache (`attention.decode`)
 - `rows/`: softmax, norms, cross-entropy, RoPE, SwiGLU: short rows in plain `tl`, long ones in clusters
+- `comm/`: what several GPUs do together: sums, gathering, products with them (`comm.all_reduce(x, ranks)`)
 - `calls/`, `operators/`: plans of calls that repeat; the functions as operators of torch
 
 Each takes torch's tensors on a GPU, and arrays of the CPU for the interpreter. `*_launch` prepares one call that is

@@ -7,7 +7,7 @@ from typing import Any
 
 from tlx_xdsl.backend import BackendResult, compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.python.source import KernelSource, Signature
+from tlx_xdsl.frontend.python.source import Fixed, KernelSource, Signature
 from tlx_xdsl.targets import Feature, Target, refusal, target_named
 
 from .driver.binaries import Binary, binary_key, load_binary, store_binary
@@ -46,7 +46,7 @@ def compile_source(
 
 def build(
     kernel: Kernel,
-    signature: Mapping[str, str],
+    signature: Mapping[str, Signature],
     constexprs: Mapping[str, Any],
     *,
     target: str = "sm_90a",
@@ -58,6 +58,8 @@ def build(
     ptxas: str | None = None,
 ) -> Launcher:
     """Compile `kernel` and make a launcher of it: `launcher(grid, *arguments)`, with the runtime arguments in order.
+
+    Items of tuples are arguments of their own, but for those that the kernel was compiled for.
 
     What was compiled before, in another process too, comes from the cache on disk (`binaries.py`).
 
@@ -78,9 +80,16 @@ def build(
     return Launcher(
         binary.cubin,
         name=metadata.name,
-        arguments=[ArgumentSpec(name, signature[name]) for name in runtime],
+        arguments=[each for name in runtime for each in arguments_of(name, signature[name])],
         **launch_facts(metadata, cluster=cluster, launch_pdl=launch_pdl),
     )
+
+
+def arguments_of(name: str, type_: Signature) -> list[ArgumentSpec]:
+    """Return what the driver takes for an argument: each item of a tuple, without those that are fixed."""
+    if isinstance(type_, tuple):
+        return [each for at, item in enumerate(type_) for each in arguments_of(f"{name}[{at}]", item)]
+    return [] if isinstance(type_, Fixed) else [ArgumentSpec(name, type_)]
 
 
 def _binary(kernel: Kernel, wanted: Specialization) -> Binary:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from tests.unit.runtime.conftest import CUBIN, FUNCTION, FakeCuda
 from tlx_xdsl.kernels.calls import launching, workspaces
+from tlx_xdsl.runtime.build import arguments_of
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 from tlx_xdsl.runtime.launch.launcher import Launcher
 
@@ -237,14 +238,15 @@ def install(monkeypatch) -> Torch:
     def compiled(kernel, signature, constexprs, num_warps, *rest):
         known = (kernel, signature, constexprs, num_warps, *rest)
         if known not in made:
-            descriptors = [spelled for _, spelled in signature if spelled.startswith("tensordesc")]
+            arguments = [each for name, type_ in signature for each in arguments_of(name, type_)]
+            descriptors = [each for each in arguments if each.type.startswith("tensordesc")]
             made[known] = launcher = Launcher(
                 CUBIN,
                 name=kernel.source.name,
-                arguments=signature,
+                arguments=arguments,
                 num_warps=num_warps,
                 shared=0,
-                tensordesc_meta=[described(each) for each in descriptors],
+                tensordesc_meta=[described(each.type) for each in descriptors],
                 global_scratch_size=dict(constexprs).get("SCRATCH", 0),
                 driver=driver,
             )

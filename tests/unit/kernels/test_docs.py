@@ -9,7 +9,7 @@ import pytest
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize(("page", "count"), [("kernels.md", 3), ("gemm.md", 1)])
+@pytest.mark.parametrize(("page", "count"), [("kernels.md", 3), ("gemm.md", 1), ("comm.md", 1)])
 def test_python_runs(page, count, tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) == count

@@ -130,7 +130,7 @@ def start_store(task: Task, op: Operation, source: View, put: Callable[[GlobalMe
 
 def memory_of_store(task: Task, queue: Queue, op: Operation) -> GlobalMemory:
     """Global memory as the bulk store that is issued next sees it: to have read is not to have written."""
-    task.bulk_writes = task.bulk_writes or task.cluster.new_engine()
+    task.bulk_writes = queue.writes = task.bulk_writes or task.cluster.new_engine()
     return task.global_memory.issued(replace(queue.actor(op), agent=task.bulk_writes, queue=_Writes()), task.clock)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from tlx_xdsl.runtime.driver.host_values import ALIGNED, signature_of
+from tlx_xdsl.frontend.python.source import Signature
+from tlx_xdsl.runtime.driver.host_values import ALIGNED, is_constant, signature_of
 from tlx_xdsl.runtime.kernel import Kernel
 
 from .operands import Operand, torch_module
@@ -63,10 +64,15 @@ class Launch:
         return cls(kernel, grid, there, constexprs, device, num_warps, sources, aligned=aligned, maxnreg=maxnreg)
 
     @property
-    def signature(self) -> dict[str, str]:
+    def signature(self) -> dict[str, Signature]:
         """The types of the arguments, in Triton's spelling."""
-        types = {name: str(signature_of(name, value)) for name, value in self.arguments.items()}
+        types = {name: signature_of(name, value) for name, value in self.arguments.items()}
         return {name: f"{type_}:{ALIGNED}" if name in self.aligned else type_ for name, type_ in types.items()}
+
+    @property
+    def values(self) -> list[Any]:
+        """What the driver takes: the arguments, items of tuples one by one, without what the kernel is compiled for."""
+        return [each for value in self.arguments.values() for each in _items(value)]
 
     def bind(self) -> Callable[[], Any]:
         """A function that runs the kernel each time that it is called, on the stream that is current now.
@@ -80,7 +86,7 @@ class Launch:
         torch = torch_module()
         with torch.cuda.device(self.device):
             stream = torch.cuda.current_stream().cuda_stream
-            return self._loadable().bind(self.grid, *self.arguments.values(), stream=stream)
+            return self._loadable().bind(self.grid, *self.values, stream=stream)
 
     def movable(self) -> MovableLaunch:
         """The launch on the GPU that is current, without its tensors: see `Launcher.movable`.
@@ -88,7 +94,7 @@ class Launch:
         Raises CompilationError for a kernel that can't be compiled, RuntimeError for one that is not loaded while a
         CUDA graph is captured, and what the CUDA driver has against the launch.
         """
-        return self._loadable().movable(self.grid, *self.arguments.values())
+        return self._loadable().movable(self.grid, *self.values)
 
     def _loadable(self) -> Launcher:
         """The kernel's launcher, where it can be loaded now if it is not. Compiles the kernel when it is new."""
@@ -136,10 +142,16 @@ class Launches:
         return replace(results[-1], warnings=warnings)
 
 
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, tuple):
+        return [each for item in cast("tuple[Any, ...]", value) for each in _items(item)]
+    return [] if is_constant(value) else [value]
+
+
 @functools.cache
 def _launcher(
     kernel: Kernel,
-    signature: tuple[tuple[str, str], ...],
+    signature: tuple[tuple[str, Signature], ...],
     constexprs: tuple[tuple[str, Any], ...],
     num_warps: int,
     cluster: tuple[int, int, int],

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.element_types import BY_SPELLING
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.language.dtypes import dtype
 from tlx_xdsl.language.tlx.ranks import Peers
 
 from ..driver.host_values import numpy_dtype, uninitialized
 from ..launch.tensor_descriptor import dtype_name
+from .engine import peers_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +52,7 @@ class SymmetricArray:
     def peers(self, rank: int) -> Peers:
         """Return the argument that the kernel of a rank gets."""
         spelling = cast(str, dtype_name(self.arrays[0].dtype))
-        return Peers(self.tables[rank], constexpr(len(self.arrays)), dtype(cast(str, BY_SPELLING[spelling].name)))
+        return peers_of(self.tables[rank], len(self.arrays), cast(str, BY_SPELLING[spelling].name))
 
     def connect(self, addresses: Sequence[int]) -> None:
         """Put the address of each rank's array into the tables that kernels read."""
@@ -78,9 +77,9 @@ def per_launch(values: Sequence[Any]) -> PerLaunch:
     return PerLaunch(tuple(values))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SimulatedRanks:
-    """The engine of ranks that are simulated: it makes symmetric tensors for `world_size` GPUs.
+    """The engine (`engine.Ranks`) of ranks that are simulated: it makes symmetric tensors for `world_size` GPUs.
 
     >>> ranks = SimulatedRanks(2)
     >>> x = ranks.allocate((4,), "float32")
@@ -89,6 +88,7 @@ class SimulatedRanks:
     """
 
     world_size: int
+    rank: None = None
 
     def allocate(self, shape: int | Sequence[int], dtype: Any = "fp32") -> SymmetricArray:
         """Make a symmetric tensor in whose memory nothing has been written yet: to read it is a fault.
@@ -98,8 +98,15 @@ class SimulatedRanks:
         return SymmetricArray(tuple(uninitialized(shape, dtype) for _ in range(self.world_size)))
 
     def signals(self, count: int) -> SymmetricArray:
-        """Make `count` counters on each rank, int32 zeros, for `tlx.signal` and `tlx.wait_signal`."""
-        return SymmetricArray(tuple(np.zeros(count, np.int32) for _ in range(self.world_size)))
+        """Make `count` counters on each rank, int64 zeros, for `tlx.signal` and `tlx.wait_signal`."""
+        return SymmetricArray(tuple(np.zeros(count, np.int64) for _ in range(self.world_size)))
+
+    def pointers(self, tensor: SymmetricArray) -> tuple[int, ...]:
+        """Return the addresses of the last launch that had the tensor; zeros before the first one."""
+        return tuple(int(address) for address in tensor.tables[0][:-1])
+
+    def barrier(self) -> None:
+        """Return at once: a launch on simulated ranks has ended on all of them when it returns."""
 
 
 def symmetric(arrays: Sequence[Any]) -> SymmetricArray:

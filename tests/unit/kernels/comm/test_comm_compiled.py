@@ -1,0 +1,99 @@
+"""Kernels of several ranks, compiled for Hopper with stock Triton: nothing spills, and what the PTX says."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tlx_xdsl
+from tests.unit import volume
+from tests.unit.kernels.references import DTYPES
+from tlx_xdsl.kernels.comm import collectives, exchange, products
+from tlx_xdsl.runtime.build import compile_kernel
+from tlx_xdsl.runtime.driver.compilation import Specialization
+from tlx_xdsl.runtime.driver.host_values import typed
+from tlx_xdsl.runtime.ranks.arguments import of_ranks
+
+pytestmark = pytest.mark.backend
+
+BF16 = DTYPES["bf16"]
+
+
+def compiled(launch, world):
+    """The kernel that a GPU of `world` would get: the launch is one of simulated ranks."""
+    (first, *_) = of_ranks({**launch.arguments, **launch.constexprs}, world, 1)
+    found = typed(launch.kernel.source, first)
+    return compile_kernel(launch.kernel, Specialization(found.signature, found.constexprs, "sm_90a", launch.num_warps))
+
+
+def prepared(function, world, shapes, *options):
+    tensors = [[np.zeros(shape, BF16) for _ in range(world)] for shape in shapes]
+    return function.prepare((*tensors, None), (tlx_xdsl.SimulatedRanks(world), *options)).launches
+
+
+def check(result, registers, spilled=0):
+    resources = result.resources
+    assert max(resources.spill_store_bytes, resources.stack_bytes) <= spilled
+    assert resources.registers <= registers
+    assert result.warnings == ()
+
+
+COLLECTIVES = [
+    (collectives.ALL_REDUCE, ("one_shot",)),
+    (collectives.ALL_REDUCE, ("two_shot",)),
+    (collectives.REDUCE_SCATTER, ()),
+    (collectives.ALL_GATHER, ()),
+]
+
+
+@pytest.mark.parametrize(("function", "options"), COLLECTIVES if volume.is_full() else COLLECTIVES[1:2])
+@pytest.mark.parametrize("world", [2, 4, 8] if volume.is_full() else [2])
+def test_collectives(function, options, world):
+    """All threads of a multiprocessor may be resident; 16 bytes move at a time; signals reach other GPUs."""
+    (launch,) = prepared(function, world, [(world * 4096,)], *options)
+    result = compiled(launch, world)
+    check(result, 128 if world == 8 else 64)
+    assert re.search(r"ld\.global\.v4\.b32", result.ptx)
+    assert re.search(r"st\.global\.v4\.b32", result.ptx)
+    assert not re.search(r"(ld|st)\.global\.(v2\.)?b16", result.ptx)
+    assert "sys.release" in result.ptx
+    assert "multimem" not in result.ptx
+
+
+@pytest.mark.skipif(not volume.is_full(), reason="at full volume")
+def test_exchange():
+    x = [np.zeros((64, 256), BF16) for _ in range(4)]
+    chosen, weights = [np.zeros((64, 2), np.int32)] * 4, [np.zeros((64, 2), np.float32)] * 4
+    made = exchange.Exchange(tlx_xdsl.SimulatedRanks(4), tokens=64, width=256, choices=2, experts=4, like=x)
+    sent = exchange.DISPATCH.prepare((x, chosen, made.places), (made.ranks, made)).launches
+    y = [np.zeros((4, 128, 256), BF16)] * 4
+    for launch in (
+        *sent,
+        *exchange.COMBINE.prepare((y, weights, chosen, made.places, None), (made.ranks, made)).launches,
+    ):
+        check(compiled(launch, 4), 128)
+
+
+WIDE = [(4, 256), (3, 256), (2, 256), (4, 128)]
+
+
+@pytest.mark.parametrize(("world", "columns"), WIDE if volume.is_full() else [(2, 128)])
+def test_gemm_reduce_scatter(world, columns):
+    (launch,) = prepared(products.GEMM_REDUCE_SCATTER, world, [(128 * world, 64), (64, columns)], None)
+    result = compiled(launch, world)
+    check(result, 168)
+    # Bulk copies to other GPUs; before a signal their writes are waited for, not their reads of shared memory.
+    assert "cp.async.bulk.global.shared::cta.bulk_group" in result.ptx
+    assert re.search(r"cp\.async\.bulk\.wait_group\s+0;", result.ptx)
+    assert "fence.proxy.async.global" in result.ptx
+    assert "red.global.sys.release.add.u64" in result.ptx
+
+
+@pytest.mark.parametrize(("world", "columns"), WIDE if volume.is_full() else [])
+def test_all_gather_gemm(world, columns):
+    config = products._config(products.GATHER, columns)
+    (launch,) = prepared(products.ALL_GATHER_GEMM, world, [(128, 64), (64, columns)], config)
+    result = compiled(launch, world)
+    check(result, 168)
+    assert "cp.async.bulk.global.shared::cta.bulk_group" in result.ptx
+    assert "red.global.sys.release.add.u64" in result.ptx

@@ -1,0 +1,23 @@
+"""The tile of a product of several ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ProductConfig:
+    """A tile of block_m x block_n, in steps of block_k columns of A, of which `stages` are in shared memory.
+
+    Its columns leave in parts of `part_n`, through `buffers` of each of the `consumers`; `group_m` tiles along M go
+    together. All but `group_m` and `stages` are powers of two; a consumer has 64 rows.
+    """
+
+    block_m: int = 128
+    block_n: int = 256
+    block_k: int = 64
+    stages: int = 3
+    part_n: int = 64
+    buffers: int = 4
+    group_m: int = 8
+    consumers: int = 2

@@ -1,0 +1,250 @@
+"""GEMM + reduce-scatter in one kernel for Hopper: `gemm_reduce_scatter`.
+
+Rank r has A (M, K / world) and B (K / world, N), and gets rows r of the sum over ranks of A @ B: M / world of them. The
+kernel is `gemm.cooperative`, without clusters, with another order of tiles and another epilogue.
+
+* Order. A rank begins with the tiles of the next rank and ends with its own. So what it sends is under way while it
+  multiplies, no two ranks send to one at a time, and what it needs for its own tiles was sent a round of tiles ago.
+* Tiles of others. The epilogue rounds the f32 sums to the type of A, and bulk copies store each part of a consumer to
+  the owner, as it lies in shared memory: `staging` is no matrix, but parts of [source][tile][consumer]. The signal
+  goes out one tile later, when these stores are long over: nothing waits for the way to the other GPU.
+* Tiles of its own. The epilogue waits for the signals of this tile, loads the others' parts, and adds in f32 in the
+  order of ranks; its own sums, which are still in registers, are not rounded. The result is rounded once, to its type.
+  The same on each run: deterministic.
+* Reuse. Nothing is stored to a rank before it has begun this launch (`began`): it then has read what came in the last.
+
+Edges. An owner's last tile may have rows of the next owner; they are multiplied and not stored. N may be any that TMA
+can read and write. Signals: one from each consumer for each tile of another rank, and world - 1 for the beginning.
+Memory on each rank: world * tiles of an owner * BLOCK_M * BLOCK_N * 2 bytes, so M * N * 2 but for edges.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false, reportOptionalSubscript=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+
+from ..gemm.cooperative import load_strips, multiplied, released, tile_rings, wait_for_stage, waited
+from ..gemm.device import divided, operand, tile_offsets
+from ..gemm.epilogue import halves
+from ..rings import next_place
+from .signals import FIRST, announce_launch, begin_launch
+
+
+@tlx_xdsl.jit
+def arrivals(pads, tile, part: tl.constexpr, PARTS: tl.constexpr):
+    """The counter of a consumer's part of a tile, which others signal to its owner; it follows those of `began`."""
+    return FIRST + tlx.world_size(pads) + tile * PARTS + part
+
+
+@tlx_xdsl.jit
+def owner_and_tile(item, rank, owned, by_owner, world: tl.constexpr):
+    """The rank that owns the tile of a program's item, and the tile's number among those of its owner."""
+    at = tl.program_id(0) + item * tl.num_programs(0)
+    owners = divided(at, by_owner)
+    owner = rank + 1 + owners
+    return tl.where(owner >= world, owner - world, owner), at - owners * owned
+
+
+@tlx_xdsl.jit
+def send_parts(sums, target, wire, first, NUMBER: tl.constexpr, PART_N: tl.constexpr, BUFFERS: tl.constexpr):
+    """Store sums to `target`, in parts of PART_N columns, NUMBER the first, through the BUFFERS from `first` on."""
+    COLUMNS: tl.constexpr = sums[0].shape[1]
+    if COLUMNS > PART_N:
+        lefts, rights = halves(sums)
+        send_parts(lefts, target, wire, first, NUMBER, PART_N, BUFFERS)
+        send_parts(rights, target, wire, first, NUMBER + COLUMNS // 2 // PART_N, PART_N, BUFFERS)
+    else:
+        ELEMENTS: tl.constexpr = sums[0].shape[0] * PART_N
+        if NUMBER >= BUFFERS:
+            tlx.async_descriptor_store_wait(BUFFERS - 1)
+        buffer = wire[first + NUMBER % BUFFERS]
+        tlx.local_store(buffer, sums[0].to(tlx.dtype_of(wire)))
+        tlx.fence_async_shared()
+        tlx.async_store(target + NUMBER * ELEMENTS, buffer, ELEMENTS * tlx.size_of(tlx.dtype_of(wire)))
+
+
+@tlx_xdsl.jit
+def load_part(place, wire, came, first, ITEM: tl.constexpr, SOURCES: tl.constexpr, BUFFERS: tl.constexpr):
+    """Start load ITEM of a tile: part ITEM // SOURCES of the other rank ITEM % SOURCES, to its place in the ring."""
+    base, rank, stride = place
+    ELEMENTS: tl.constexpr = wire.shape[0] * wire.shape[1]
+    BYTES: tl.constexpr = ELEMENTS * tlx.size_of(tlx.dtype_of(wire))
+    OTHER: tl.constexpr = ITEM % SOURCES
+    source = tl.where(rank <= OTHER, OTHER + 1, OTHER)
+    index = first + ITEM % BUFFERS
+    tlx.barrier_expect_bytes(came[index], BYTES)
+    pointer = base + source.to(tl.int64) * stride + ITEM // SOURCES * ELEMENTS
+    tlx.async_load(pointer, wire[index], bulk=True, bulk_size=BYTES, barrier=came[index])
+
+
+@tlx_xdsl.jit
+def add_parts(
+    sums, place, wire, came, first, turn, out_desc, c, row, column,
+    NUMBER: tl.constexpr, ITEMS: tl.constexpr, PART_N: tl.constexpr, SOURCES: tl.constexpr, BUFFERS: tl.constexpr,
+):  # fmt: skip
+    """Add to sums what others have sent, in the order of ranks, and store that: parts NUMBER and so on of a tile."""
+    COLUMNS: tl.constexpr = sums[0].shape[1]
+    if COLUMNS > PART_N:
+        HALF: tl.constexpr = COLUMNS // 2
+        lefts, rights = halves(sums)
+        add_parts(
+            lefts, place, wire, came, first, turn, out_desc, c, row, column,
+            NUMBER, ITEMS, PART_N, SOURCES, BUFFERS,
+        )  # fmt: skip
+        add_parts(
+            rights, place, wire, came, first, turn, out_desc, c, row, column + HALF,
+            NUMBER + HALF // PART_N, ITEMS, PART_N, SOURCES, BUFFERS,
+        )  # fmt: skip
+    else:
+        rank = place[1]
+        own = sums[0]
+        total = tl.where(rank == 0, own, 0.0)
+        for other in tl.static_range(SOURCES):
+            item: tl.constexpr = NUMBER * SOURCES + other
+            index = first + item % BUFFERS
+            tlx.barrier_wait(came[index], (turn + item // BUFFERS) & 1)
+            total += tlx.local_load(wire[index]).to(tl.float32)
+            total = tl.where(rank == other + 1, total + own, total)
+            if item + BUFFERS < ITEMS:
+                # All threads have read the buffer, so it can be loaded again.
+                tl.debug_barrier()
+                load_part(place, wire, came, first, item + BUFFERS, SOURCES, BUFFERS)
+        tlx.async_descriptor_store_wait(0)
+        tlx.local_store(c, total.to(tlx.dtype_of(c)))
+        tlx.fence_async_shared()
+        tlx.async_descriptor_store(out_desc, c, [row, column])
+
+
+@tlx_xdsl.jit
+def signal_sent(pads, to, tile, part: tl.constexpr, CONSUMERS: tl.constexpr):
+    """Signal that a consumer's part of a tile has arrived at its owner, if one was sent: `to` is its rank, or -1."""
+    if to >= 0:
+        tlx.async_descriptor_store_wait(0, read=False)
+        tlx.fence("async_global")
+        tlx.signal(tlx.peer(pads, to), arrivals(pads, tile, part, CONSUMERS))
+
+
+@tlx_xdsl.jit
+def multiplied_tile(
+    a, b, full, empty, stage, phase, num_k, part: tl.constexpr, CONSUMERS: tl.constexpr, NUM_STAGES: tl.constexpr,
+    A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """A consumer's sums of a tile of num_k steps; the stages that it has read are given back."""
+    # The first product overwrites the sums: no zeros, and no condition in the loop.
+    tlx.barrier_wait(full[stage], phase)
+    sums = multiplied(operand(a[stage * CONSUMERS + part], A_COLUMNS), b, stage, (), B_COLUMNS)
+    before = stage
+    stage, phase = next_place(stage, phase, NUM_STAGES)
+    for _ in range(1, num_k):
+        tlx.barrier_wait(full[stage], phase)
+        sums = multiplied(operand(a[stage * CONSUMERS + part], A_COLUMNS), b, stage, sums, B_COLUMNS)
+        # One step's products stay in flight; those before are done, so their stage can be refilled.
+        sums = waited(sums, 1)
+        released(empty, None, before, 0, 1)
+        before = stage
+        stage, phase = next_place(stage, phase, NUM_STAGES)
+    sums = waited(sums, 0)
+    released(empty, None, before, 0, 1)
+    return sums, stage, phase
+
+
+@tlx_xdsl.jit
+def gemm_reduce_scatter(
+    a_desc, b_desc, out_desc, staging, pads, M, N, K,
+    GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
+    PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr,
+    B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr,
+):  # fmt: skip
+    """Store rows r, on rank r, of the sum over ranks of A @ B. M is the number of rows of one rank; see the file's top.
+
+    OWNER_FACTOR and OWNER_SHIFT divide by the tiles of an owner.
+    """
+    world: tl.constexpr = tlx.world_size(pads)
+    SOURCES: tl.constexpr = world - 1
+    PART_M: tl.constexpr = BLOCK_M // CONSUMERS
+    ITEMS: tl.constexpr = BLOCK_N // PART_N * SOURCES
+    tl.static_assert(BLOCK_N // PART_N % BUFFERS == 0, "each buffer is loaded to equally often for a tile")
+    REGISTERS: tl.constexpr = 160 if CONSUMERS == 3 else 232
+    dtype: tl.constexpr = tlx.dtype_of(a_desc)
+    STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
+
+    rank = tlx.rank(pads)
+    number = begin_launch(pads)
+    announce_launch(pads, rank, number)
+
+    order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
+    by_owner = (OWNER_FACTOR, OWNER_SHIFT)
+    owned = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    items = tl.cdiv(owned * world - tl.program_id(0), tl.num_programs(0))
+    num_k = tl.cdiv(K, BLOCK_K)
+
+    a, b = tile_rings(dtype, CONSUMERS, PART_M, (BLOCK_N, 0), BLOCK_K, NUM_STAGES, A_COLUMNS, B_COLUMNS)
+    c = tlx.local_alloc((PART_M, PART_N), tlx.dtype_of(out_desc), CONSUMERS)
+    # What is sent and what is received has one layout, for it is the same bytes.
+    wire = tlx.local_alloc((PART_M, PART_N), dtype, CONSUMERS * BUFFERS)
+    full = tlx.alloc_barriers(NUM_STAGES)
+    empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS)
+    came = tlx.alloc_barriers(CONSUMERS * BUFFERS)
+
+    with tlx.async_tasks(no_ending_cluster_sync=True):
+        with tlx.async_task("default"):  # producer
+            stage = 0
+            phase = 0
+            for item in range(items):
+                owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
+                off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
+                for k in range(num_k):
+                    wait_for_stage(empty, None, stage, phase, 0, 1)
+                    load_strips(
+                        a_desc, (b_desc,), a, b, full, stage, owner * M + off_m, (off_n,), k, 0,
+                        A_COLUMNS, B_COLUMNS, CONSUMERS, 1, PART_M, BLOCK_K, STAGE_BYTES,
+                    )  # fmt: skip
+                    stage, phase = next_place(stage, phase, NUM_STAGES)
+
+        with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
+            part: tl.constexpr = tlx.async_task_replica_id()
+            first: tl.constexpr = part * BUFFERS
+            stage = 0
+            phase = 0
+            turn = 0
+            # The rank and the tile of the signal that is still to be sent; the last rank that is known to have begun.
+            to = -1
+            sent = 0
+            known = rank
+            for item in range(items):
+                owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
+                off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
+                sums, stage, phase = multiplied_tile(
+                    a, b, full, empty, stage, phase, num_k, part, CONSUMERS, NUM_STAGES, A_COLUMNS, B_COLUMNS
+                )
+                signal_sent(pads, to, sent, part, CONSUMERS)
+                if owner == rank:
+                    to = -1
+                    tlx.wait_signal(tlx.peer(pads, rank), arrivals(pads, tile, part, CONSUMERS), number * SOURCES)
+                    tlx.fence("async_global")
+                    at = (tile * CONSUMERS + part).to(tl.int64) * (PART_M * BLOCK_N)
+                    stride = owned.to(tl.int64) * (BLOCK_M * BLOCK_N)
+                    place = (tlx.peer(staging, rank) + at, rank, stride)
+                    for load in tl.static_range(BUFFERS):
+                        load_part(place, wire, came, first, load, SOURCES, BUFFERS)
+                    add_parts(
+                        sums, place, wire, came, first, turn, out_desc, c[part], off_m + part * PART_M, off_n,
+                        0, ITEMS, PART_N, SOURCES, BUFFERS,
+                    )  # fmt: skip
+                    # All threads have read all buffers.
+                    tl.debug_barrier()
+                    turn += ITEMS // BUFFERS
+                else:
+                    if owner != known:
+                        tlx.wait_signal(tlx.peer(pads, rank), FIRST + owner, number)
+                    known = owner
+                    to = owner
+                    sent = tile
+                    at = ((rank * owned + tile) * CONSUMERS + part).to(tl.int64) * (PART_M * BLOCK_N)
+                    send_parts(sums, tlx.peer(staging, owner) + at, wire, first, 0, PART_N, BUFFERS)
+            signal_sent(pads, to, sent, part, CONSUMERS)
+            tlx.async_descriptor_store_wait(0)

@@ -1,0 +1,115 @@
+"""Launches on several ranks: the memory that a call has on all of them, and its arguments on those that are here.
+
+A call has *values*: one for each rank that this process has, so one with torch's processes, and all of them in the
+interpreter. What all ranks share is kept for the engine, by what the call is: the first call of a kind allocates, which
+all ranks do together, so all make the same calls in the same order. Calls of one engine are in one stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from tlx_xdsl.runtime.ranks.engine import Ranks
+
+from ..calls.launching import Launch, check_hopper
+from ..calls.operands import Operand, check_places, empty, operand
+from ..calls.planned_function import PlannedFunction
+from ..calls.plans import Prepared
+
+_MEMORY: WeakKeyDictionary[Ranks, dict[Any, Any]] = WeakKeyDictionary()
+
+
+def memory(ranks: Ranks, key: Any, make: Callable[[], Any]) -> Any:
+    """Return what `make` has allocated for the calls of a key."""
+    held = _MEMORY.setdefault(ranks, {})
+    if key not in held:
+        held[key] = make()
+    return held[key]
+
+
+def values_of(ranks: Ranks, function: str, name: str, given: Any) -> list[Any]:
+    """The values of an argument on the ranks that are here. Raises TypeError for another number of them."""
+    if ranks.rank is not None:
+        return [given]
+    if not isinstance(given, list | tuple) or len(cast("list[Any]", given)) != ranks.world_size:
+        raise TypeError(
+            f"{function}: argument '{name}': expected a list with one array for each of {ranks.world_size} ranks"
+        )
+    return list(cast("list[Any]", given))
+
+
+def operands_of(ranks: Ranks, function: str, name: str, given: Any) -> list[Operand]:
+    """The same, looked at. Raises ValueError for different shapes, and for memory where the engine has no kernels."""
+    found = [operand(function, name, value) for value in values_of(ranks, function, name, given)]
+    first = found[0]
+    for each in found[1:]:
+        if (each.shape, each.dtype, each.strides) != (first.shape, first.dtype, first.strides):
+            raise ValueError(f"{each.what}: expected the same shape, strides and type on each rank")
+    check_places(found)
+    if (ranks.rank is None) != (first.device is None):
+        place = "the CPU" if ranks.rank is None else "the rank's GPU"
+        raise ValueError(f"{first.what}: expected memory of {place}")
+    return found
+
+
+def check_contiguous(each: Operand) -> None:
+    """Refuse what does not lie row after row. Raises ValueError."""
+    expected = 1
+    for extent, stride in zip(reversed(each.shape), reversed(each.strides), strict=True):
+        if extent != 1 and stride != expected:
+            raise ValueError(f"{each.what}: expected a contiguous tensor, got the strides {each.strides}")
+        expected *= extent
+
+
+def results(given: Sequence[Operand], asked: Any, ranks: Ranks, shape: tuple[int, ...]) -> list[Operand]:
+    """The results, which are made where none are asked for: of the type of `given`, on each rank."""
+    first = given[0]
+    if asked is None:
+        return [operand(first.function, "out", empty(each, shape)) for each in given]
+    found = operands_of(ranks, first.function, "out", asked)
+    if found[0].shape != shape or found[0].dtype != first.dtype:
+        raise ValueError(
+            f"{found[0].what}: expected the shape {shape} and the type {first.value.dtype}, got {found[0].shape} and "
+            f"{found[0].value.dtype}"
+        )
+    return found
+
+
+def here(ranks: Ranks, values: Sequence[Any]) -> Any:
+    """Return what a caller, or a launch, has of values on the ranks that are here."""
+    return list(values) if ranks.rank is None else values[0]
+
+
+def local(ranks: Ranks, symmetric: Any) -> list[Any]:
+    """The memory of a symmetric tensor on the ranks that are here."""
+    return [symmetric[rank] for rank in range(ranks.world_size)] if ranks.rank is None else [symmetric.local]
+
+
+def launch_on(
+    ranks: Ranks, kernel: Any, programs: int, of_ranks: Mapping[str, Sequence[Any]], shared: Mapping[str, Any],
+    constants: Mapping[str, Any], like: Operand, sources: Mapping[str, str], *, aligned: tuple[str, ...] = (),
+    num_warps: int = 4,
+) -> Launch:  # fmt: skip
+    """A launch of a kernel whose arguments `of_ranks` have a value for each rank that is here.
+
+    `shared` are numbers and symmetric tensors; `like` says where the launch is.
+    """
+    check_hopper(like.function, like)
+    values = {name: here(ranks, each) for name, each in of_ranks.items()}
+    for name, value in shared.items():
+        values[name] = value if ranks.rank is None or not hasattr(value, "peers") else value.peers(ranks.rank)
+    return Launch.of(
+        kernel, (programs,), values, constants, like.device, sources, aligned, num_warps=num_warps
+    )  # fmt: skip
+
+
+def call(function: PlannedFunction, ranks: Ranks, tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    """Run a function whose result is the last of its tensors."""
+    if ranks.rank is not None:
+        return function(tensors, (ranks, *options))
+    prepared: Prepared = function.prepare(tensors, (ranks, *options))
+    for each in prepared.launches:
+        each.interpret(ranks=ranks.world_size)
+    return list(prepared.tensors.values())[len(tensors) - 1]

@@ -1,0 +1,155 @@
+"""Sums over ranks: `all_reduce_one_shot`, `all_reduce_two_shot`, `reduce_scatter`, and `all_gather`, as kernels.
+
+Each program has blocks p, p + P, ... of what its rank has, and talks to the programs of its number on the other ranks.
+
+* What travels has the type of `x`. Sums are in f32, in the order of ranks 0, 1, ... whoever computes them, and rounded
+  once, to the type of the result. They are deterministic, and all ranks have the same bits.
+* One-shot: each rank stores all of x to all others, and each sums everything. One signal for each pair of ranks.
+* Two-shot: rank r receives part r of the others and sums it; then all load the sums. Each byte of x is stored once and
+  each byte of the result loaded once: 2 (world - 1) / world of the bytes of x instead of world - 1, and two signals.
+* `reduce_scatter` is the first half of it. `all_gather` is the second half, of x itself.
+
+Stores to others begin with the next rank and end with the one before, so that at no time all store to one.
+`signals` says why memory is used again when it may be, and what the counters are.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+
+from .signals import after, begin_launch, signal_others, slot, wait_for
+
+
+@tlx_xdsl.jit
+def place(turn, source, world: tl.constexpr, length):
+    """First element of what `source` has stored for this launch in `[2][world][length]`."""
+    return (turn * world + source).to(tl.int64) * length
+
+
+@tlx_xdsl.jit
+def sum_of_ranks(received, turn, offsets, mask, length, world: tl.constexpr):
+    """The sum over all ranks, in their order, of what they have stored here: f32."""
+    total = tl.load(received + place(turn, 0, world, length) + offsets, mask, 0).to(tl.float32)
+    for source in tl.static_range(1, world):
+        total += tl.load(received + place(turn, source, world, length) + offsets, mask, 0).to(tl.float32)
+    return total
+
+
+@tlx_xdsl.jit
+def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr):
+    """Store the sum over ranks of x, of n elements; `staging` has [2][world][length] on each rank, length >= n."""
+    world: tl.constexpr = tlx.world_size(pads)
+    rank = tlx.rank(pads)
+    number = begin_launch(pads)
+    turn = number % 2
+    for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        offsets = block * BLOCK + tl.arange(0, BLOCK)
+        value = tl.load(x + offsets, offsets < n)
+        for i in tl.static_range(world):
+            target = tlx.peer(staging, after(rank, i, world)) + place(turn, rank, world, length)
+            tl.store(target + offsets, value, offsets < n)
+    signal_others(pads, rank, number, 0)
+    for i in tl.static_range(1, world):
+        wait_for(pads, rank, after(rank, i, world), number, 0)
+    received = tlx.peer(staging, rank)
+    for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        offsets = block * BLOCK + tl.arange(0, BLOCK)
+        total = sum_of_ranks(received, turn, offsets, offsets < n, length, world)
+        tl.store(out + offsets, total.to(out.dtype.element_ty), offsets < n)
+
+
+@tlx_xdsl.jit
+def scatter_parts(x, staging, pads, rank, number, n, part, BLOCK: tl.constexpr):
+    """Store part s of x to rank s, for all s, and signal each; then wait for those that come to this rank."""
+    world: tl.constexpr = tlx.world_size(pads)
+    for i in tl.static_range(1, world + 1):
+        to = after(rank, i, world)
+        target = tlx.peer(staging, to) + place(number % 2, rank, world, part)
+        begin = to.to(tl.int64) * part
+        for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
+            offsets = block * BLOCK + tl.arange(0, BLOCK)
+            mask = (offsets < part) & (begin + offsets < n)
+            tl.store(target + offsets, tl.load(x + begin + offsets, mask), mask)
+        if i < world:
+            tlx.signal(tlx.peer(pads, to), slot(rank, world, 0), number, op="set")
+    for i in tl.static_range(1, world):
+        wait_for(pads, rank, after(rank, i, world), number, 0)
+    # What this rank has for itself was written by other threads, if there is no other rank.
+    if world == 1:
+        tl.debug_barrier()
+
+
+@tlx_xdsl.jit
+def reduce_scatter(x, staging, pads, out, n, part, BLOCK: tl.constexpr):
+    """Store part r of the sum over ranks of x, on rank r: x has n = world * part elements, `staging` 2 * n."""
+    world: tl.constexpr = tlx.world_size(pads)
+    rank = tlx.rank(pads)
+    number = begin_launch(pads)
+    scatter_parts(x, staging, pads, rank, number, n, part, BLOCK)
+    received = tlx.peer(staging, rank)
+    for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
+        offsets = block * BLOCK + tl.arange(0, BLOCK)
+        total = sum_of_ranks(received, number % 2, offsets, offsets < part, part, world)
+        tl.store(out + offsets, total.to(out.dtype.element_ty), offsets < part)
+
+
+@tlx_xdsl.jit
+def all_reduce_two_shot(x, staging, sums, pads, out, n, part, BLOCK: tl.constexpr):
+    """Store the sum over ranks of x, of n <= world * part elements; `staging` has [2][world][part], `sums` [part].
+
+    `sums` is there once: it is written after the others have signalled in this launch, so they have read the last one.
+    """
+    world: tl.constexpr = tlx.world_size(pads)
+    rank = tlx.rank(pads)
+    number = begin_launch(pads)
+    scatter_parts(x, staging, pads, rank, number, n, part, BLOCK)
+    received = tlx.peer(staging, rank)
+    mine = tlx.peer(sums, rank)
+    begin = rank.to(tl.int64) * part
+    for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
+        offsets = block * BLOCK + tl.arange(0, BLOCK)
+        mask = (offsets < part) & (begin + offsets < n)
+        total = sum_of_ranks(received, number % 2, offsets, mask, part, world).to(out.dtype.element_ty)
+        tl.store(mine + offsets, total, mask)
+        tl.store(out + begin + offsets, total, mask)
+    signal_others(pads, rank, number, 1)
+    load_parts(sums, pads, out, rank, number, 0, n, part, 1, BLOCK)
+
+
+@tlx_xdsl.jit
+def load_parts(
+    parts, pads, out, rank, number, first, n, part, PHASE: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Load part s from rank s, from element `first` of its memory on, for all others, as they signal."""
+    world: tl.constexpr = tlx.world_size(pads)
+    for i in tl.static_range(1, world):
+        source = after(rank, i, world)
+        wait_for(pads, rank, source, number, PHASE)
+        values = tlx.peer(parts, source) + first
+        begin = source.to(tl.int64) * part
+        for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
+            offsets = block * BLOCK + tl.arange(0, BLOCK)
+            mask = (offsets < part) & (begin + offsets < n)
+            tl.store(out + begin + offsets, tl.load(values + offsets, mask), mask)
+
+
+@tlx_xdsl.jit
+def all_gather(x, staging, pads, out, part, length, BLOCK: tl.constexpr):
+    """Store x of rank 0, x of rank 1, ..., of `part` elements each; `staging` has [2][length] on each rank."""
+    world: tl.constexpr = tlx.world_size(pads)
+    rank = tlx.rank(pads)
+    number = begin_launch(pads)
+    first = (number % 2) * length
+    mine = tlx.peer(staging, rank) + first
+    begin = rank.to(tl.int64) * part
+    for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
+        offsets = block * BLOCK + tl.arange(0, BLOCK)
+        value = tl.load(x + offsets, offsets < part)
+        tl.store(mine + offsets, value, offsets < part)
+        tl.store(out + begin + offsets, value, offsets < part)
+    signal_others(pads, rank, number, 0)
+    load_parts(staging, pads, out, rank, number, first, world * part, part, 0, BLOCK)

@@ -1,0 +1,78 @@
+"""Launch numbers and counters that are never reset, for kernels that several ranks run at once.
+
+A *plan* is one kernel with one grid and one shape. It has counters of its own, symmetric int64 `pads`. A rank has
+
+    [launches that have begun, programs that have begun this one, then one counter for each signal]
+
+`begin_launch` counts, so that nothing of the host enters: a CUDA graph that replays the launch counts on. Signals set
+their counter to the number of the launch, or add to it the same number of times in each launch; none is reset. At a
+launch each microsecond an int64 lasts for 290,000 years.
+
+Reuse of memory. A launch of a rank begins when the one before has ended, on a stream. So a signal of launch e + 1
+says that its rank has read all that it reads in launch e. Memory that is written before such a signal has come is there
+twice, and launches take turns (`turn`).
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+
+FIRST = tl.constexpr(2)
+"""The first counter of a signal."""
+
+
+@tlx_xdsl.jit
+def begin_launch(pads):
+    """The number of this launch, from 1 on, the same in all its programs: the last one to begin counts it.
+
+    Each program calls this once, before it signals.
+    """
+    own = tlx.peer(pads, tlx.rank(pads))
+    number = tl.load(own) + 1
+    # All threads have read the number before it changes.
+    tl.debug_barrier()
+    if tl.atomic_add(own + 1, 1, sem="acq_rel", scope="gpu") == tl.num_programs(0) - 1:
+        tl.store(own + 1, 0)
+        tl.store(own, number)
+    return number
+
+
+@tlx_xdsl.jit
+def after(rank, i: tl.constexpr, world: tl.constexpr):
+    """The rank that is i places after `rank`, in a ring."""
+    other = rank + i
+    return tl.where(other >= world, other - world, other)
+
+
+@tlx_xdsl.jit
+def slot(source, world: tl.constexpr, PHASE: tl.constexpr):
+    """The counter of a program for signals of `source`, the program of the same number on another rank."""
+    return FIRST + (PHASE * world + source) * tl.num_programs(0) + tl.program_id(0)
+
+
+@tlx_xdsl.jit
+def signal_others(pads, rank, number, PHASE: tl.constexpr):
+    """Signal to the programs of this number on all other ranks that what was written is there."""
+    world: tl.constexpr = tlx.world_size(pads)
+    for i in tl.static_range(1, world):
+        tlx.signal(tlx.peer(pads, after(rank, i, world)), slot(rank, world, PHASE), number, op="set")
+
+
+@tlx_xdsl.jit
+def wait_for(pads, rank, source, number, PHASE: tl.constexpr):
+    """Wait until the program of this number on rank `source` has signalled in this launch, or a later one."""
+    world: tl.constexpr = tlx.world_size(pads)
+    tlx.wait_signal(tlx.peer(pads, rank), slot(source, world, PHASE), number)
+
+
+@tlx_xdsl.jit
+def announce_launch(pads, rank, number):
+    """Program 0 signals to all other ranks that this one has begun launch `number`, so has ended those before."""
+    world: tl.constexpr = tlx.world_size(pads)
+    if tl.program_id(0) == 0:
+        for i in tl.static_range(1, world):
+            tlx.signal(tlx.peer(pads, after(rank, i, world)), FIRST + rank, number, op="set")
