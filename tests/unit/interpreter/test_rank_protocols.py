@@ -30,7 +30,7 @@ from tlx_xdsl.interpreter.faults import Deadlock, Fault
 # The kernel is read by the frontend, not run by Python.
 # pyright: basic
 
-SEEDS = range(600 if volume.is_full() else 60)
+SEEDS = range(600 if volume.is_full() else 40)
 
 
 @tlx_xdsl.jit

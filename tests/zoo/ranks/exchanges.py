@@ -103,7 +103,7 @@ def chunks(src, buf, pads, out, BUG: tl.constexpr):
 
 OF_BUF = "reads byte [0-9]* of 'buf of rank [0-9]' in global memory, and nothing orders it after"
 CHUNKS = (
-    Cage(chunks, arguments(own(32), shared(32), shared(2, "int32"), own(32)), grid=2, ranks=(2, 3), seconds=4.0)
+    Cage(chunks, arguments(own(32), shared(32), shared(2, "int32"), own(32)), grid=2, ranks=(2, 3), seconds=60.0)
     .bug("one counter for all chunks", "count for an identity", OF_BUF, twin={"BUG": "right: all chunks"})
     .bug("only the first program waits", "one program for all", OF_BUF)
     .bug("only the last program signals", "one program for all", OF_BUF)
@@ -151,8 +151,8 @@ SHARED_WORK = (
         "atomic of one GPU",
         "byte 0 of 'counter of rank 0' in global memory, and nothing orders it",
     )
-    .bug("sums of one GPU", "atomic of one GPU", OF_OUT, twin={"BUG": "right: sums"}, seconds=0.3)
-    .bug("sums without atomics", "duplicate address", OF_OUT, seconds=0.3)
+    .bug("sums of one GPU", "atomic of one GPU", OF_OUT, twin={"BUG": "right: sums"}, seconds=60.0)
+    .bug("sums without atomics", "duplicate address", OF_OUT, seconds=60.0)
 )
 
 

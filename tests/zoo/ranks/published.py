@@ -70,7 +70,7 @@ PUT = (
     )
     .bug("zeroes its flag", "plain signal", OF_FLAGS)
     .bug(
-        "zeroes its flag atomically", "lost signal", "deadlock: .*signal 0 of 'flags of rank 1' .*stays 0", seconds=3.0
+        "zeroes its flag atomically", "lost signal", "deadlock: .*signal 0 of 'flags of rank 1' .*stays 0", seconds=60.0
     )
     .bug(
         "flag without a fence",
@@ -173,7 +173,7 @@ IN_A_ROW = (
         barriers_in_a_row,
         arguments(shared(1), shared(3, "int32"), own(1), epochs(1, 2, 3)),
         ranks=(2, 3),
-        seconds=3.0,
+        seconds=60.0,
     )
     .bug("equal on one counter", "value passed", PASSED)
     .bug("resets its counter", "lost signal", PASSED)

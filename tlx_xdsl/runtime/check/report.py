@@ -58,7 +58,9 @@ class Finding:
     def seen_with(self) -> str:
         """The options of a command line that show it."""
         options = [f"--{name} {value}" for name, value in self.options.items()]
-        sizes = [f"--size {name}={value}" for name, value in self.sizes.items() if name not in self.options]
+        # The number of ranks is a size of a check, and an option of a run.
+        numbers = {name: value for name, value in self.sizes.items() if name != "ranks" or name not in self.options}
+        sizes = [f"--size {name}={value}" for name, value in numbers.items()]
         return f"seen with {' '.join([*options, *sizes])}"
 
 
