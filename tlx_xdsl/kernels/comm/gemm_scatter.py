@@ -67,16 +67,16 @@ def send_parts(sums, target, wire, first, NUMBER: tl.constexpr, PART_N: tl.const
 
 
 @tlx_xdsl.jit
-def load_part(place, wire, came, first, ITEM: tl.constexpr, SOURCES: tl.constexpr, BUFFERS: tl.constexpr):
-    """Start load ITEM of a tile: part ITEM // SOURCES of the other rank ITEM % SOURCES, to its place in the ring."""
+def load_part(place, wire, came, first, item, SOURCES: tl.constexpr, BUFFERS: tl.constexpr):
+    """Start load `item` of a tile: part item // SOURCES of other rank item % SOURCES, to its place in the ring."""
     base, rank, stride = place
     ELEMENTS: tl.constexpr = wire.shape[0] * wire.shape[1]
     BYTES: tl.constexpr = ELEMENTS * tlx.size_of(tlx.dtype_of(wire))
-    OTHER: tl.constexpr = ITEM % SOURCES
-    source = tl.where(rank <= OTHER, OTHER + 1, OTHER)
-    index = first + ITEM % BUFFERS
+    other = item % SOURCES
+    source = tl.where(rank <= other, other + 1, other)
+    index = first + item % BUFFERS
     tlx.barrier_expect_bytes(came[index], BYTES)
-    pointer = base + source.to(tl.int64) * stride + ITEM // SOURCES * ELEMENTS
+    pointer = base + source.to(tl.int64) * stride + item // SOURCES * ELEMENTS
     tlx.async_load(pointer, wire[index], bulk=True, bulk_size=BYTES, barrier=came[index])
 
 
@@ -102,8 +102,8 @@ def add_parts(
         rank = place[1]
         own = sums[0]
         total = tl.where(rank == 0, own, 0.0)
-        for other in tl.static_range(SOURCES):
-            item: tl.constexpr = NUMBER * SOURCES + other
+        for other in range(SOURCES):
+            item = NUMBER * SOURCES + other
             index = first + item % BUFFERS
             tlx.barrier_wait(came[index], (turn + item // BUFFERS) & 1)
             total += tlx.local_load(wire[index]).to(tl.float32)

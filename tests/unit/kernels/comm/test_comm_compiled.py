@@ -74,7 +74,7 @@ def test_exchange():
         check(compiled(launch, 4), 128)
 
 
-WIDE = [(4, 256), (3, 256), (2, 256), (4, 128)]
+WIDE = [(8, 256), (4, 256), (3, 256), (2, 256), (4, 128)]
 
 
 @pytest.mark.parametrize(("world", "columns"), WIDE if volume.is_full() else [(2, 128)])
