@@ -1,6 +1,7 @@
 """Kernels of several ranks, compiled for Hopper with stock Triton: nothing spills, and what the PTX says."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,6 +59,22 @@ def test_collectives(function, options, world):
     assert not re.search(r"(ld|st)\.global\.(v2\.)?b16", result.ptx)
     assert "sys.release" in result.ptx
     assert "multimem" not in result.ptx
+
+
+@pytest.mark.skipif(not volume.is_full(), reason="at full volume")
+@pytest.mark.parametrize("name", ["all_reduce", "gemm_reduce_scatter", "all_gather_gemm"])
+def test_a_limit_of_waiting(name):
+    """Threads read the time, and leave; in a kernel with tasks the launch ends."""
+    function, shapes, options = {
+        "all_reduce": (collectives.ALL_REDUCE, [(4 * 4096,)], ("two_shot",)),
+        "gemm_reduce_scatter": (products.GEMM_REDUCE_SCATTER, [(512, 64), (64, 256)], (None,)),
+        "all_gather_gemm": (products.ALL_GATHER_GEMM, [(128, 64), (64, 256)], (None,)),
+    }[name]
+    (launch,) = prepared(function, 4, shapes, *options)
+    result = compiled(replace(launch, constexprs={**launch.constexprs, "LIMIT": 10**9}), 4)
+    check(result, 168)
+    assert "%globaltimer" in result.ptx
+    assert ("exit;" if name == "all_reduce" else "trap;") in result.ptx
 
 
 @pytest.mark.skipif(not volume.is_full(), reason="at full volume")
