@@ -72,7 +72,8 @@ def test_a_limit_of_waiting(name):
     }[name]
     (launch,) = prepared(function, 4, shapes, *options)
     result = compiled(replace(launch, constexprs={**launch.constexprs, "LIMIT": 10**9}), 4)
-    check(result, 168)
+    # Consumers of the sums wait with these in registers.
+    check(result, 168, 2048 if name == "gemm_reduce_scatter" else 0)
     assert "%globaltimer" in result.ptx
     assert ("exit;" if name == "all_reduce" else "trap;") in result.ptx
 
