@@ -46,6 +46,7 @@ TLX_TOPICS = {
     "packed": "Four 8-bit floats at once",
     "layouts": "Layouts",
     "cluster": "Clusters",
+    "ranks": "Several GPUs",
     "clc": "Cluster launch control",
     "utility": "Utilities",
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from tlx_xdsl.runtime.simulate.options import STAGES
 from tlx_xdsl.text.diagnostics import Diagnostic
 
 Grid = int | tuple[int, ...]
-Arguments = Callable[[], tuple[Any, ...]]
+Arguments = Callable[..., tuple[Any, ...]]
+"""Makes arguments; on several ranks it is given their number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,10 @@ class Bug:
     """What the report says instead of the cause, where it does."""
     false_alarm: str
     """What the checker says of the clean twin, where it is wrong about it."""
+    ranks: tuple[int, ...] = ()
+    """GPUs that run the kernel: the mistake shows on the first number of them, the twin is right on all."""
+    twin_arguments: Arguments | None = None
+    """What the clean twin is given, where the mistake is in the arguments."""
 
     @property
     def name(self) -> str:
@@ -62,17 +67,16 @@ class Bug:
         """The name of the kernel's file, without its ending."""
         return Path(inspect.getfile(self.kernel.source.fn)).stem
 
-    def check(self) -> tuple[Diagnostic, ...]:
+    def check(self, stages: Sequence[str] = STAGES) -> tuple[Diagnostic, ...]:
         """What the checker says of the kernel with the mistake; or the compiler, where it refuses that."""
-        return self._check({"BUG": self.mistake})
+        settings = {**self.constants, "BUG": self.mistake, **self.options, "stages": stages}
+        return _findings(self.kernel, self.grid, self.arguments, self.seconds, settings, self.ranks[:1])
 
-    def check_twin(self) -> tuple[Diagnostic, ...]:
+    def check_twin(self, stages: Sequence[str] = STAGES) -> tuple[Diagnostic, ...]:
         """What the checker says of the kernel without."""
-        return self._check({"BUG": "", **self.twin})
-
-    def _check(self, chosen: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
-        settings = {**self.constants, **chosen, **self.options}
-        return _findings(self.kernel, self.grid, self.arguments, self.seconds, settings)
+        settings = {**self.constants, "BUG": "", **self.twin, **self.options, "stages": stages}
+        arguments = self.twin_arguments or self.arguments
+        return _findings(self.kernel, self.grid, arguments, self.seconds, settings, self.ranks)
 
     def lines(self) -> set[int]:
         """The lines that the report must point at, one of them."""
@@ -117,15 +121,24 @@ class Clean:
 
     def check(self) -> tuple[Diagnostic, ...]:
         """What the checker says of it."""
-        return _findings(self.kernel, self.grid, self.arguments, self.seconds, self.settings)
+        # What stock Triton makes of the kernels is `test_zoo_ptx.py`'s.
+        settings = {**self.settings, "stages": STAGES}
+        return _findings(self.kernel, self.grid, self.arguments, self.seconds, settings)
 
 
 def _findings(
-    kernel: Any, grid: Grid, arguments: Arguments, seconds: float, settings: Mapping[str, Any]
+    kernel: Any,
+    grid: Grid,
+    arguments: Arguments,
+    seconds: float,
+    settings: Mapping[str, Any],
+    ranks: tuple[int, ...] = (),
 ) -> tuple[Diagnostic, ...]:
+    of_ranks = {"ranks": ranks, "arguments": arguments} if ranks else {}
     try:
-        # What stock Triton makes of the kernels is `test_zoo_ptx.py`'s.
-        report = tlx_xdsl.check(kernel, grid, *arguments(), seconds=seconds, stages=STAGES, **settings)
+        report = tlx_xdsl.check(
+            kernel, grid, *(() if ranks else arguments()), seconds=seconds, **settings, **of_ranks
+        )  # fmt: skip
     except CompilationError as error:
         return (Diagnostic("error", error.message, error.location, error.notes),)
     return tuple(finding.diagnostic for finding in report.findings)
@@ -147,6 +160,8 @@ class Cage:
     options: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     """For more orders than the first one of each stage, for mistakes that need another one."""
+    ranks: tuple[int, ...] = ()
+    """GPUs that run the kernel, where it is one for several."""
     bugs: list[Bug] = field(default_factory=list)
     clean_runs: list[Clean] = field(default_factory=list)
 
@@ -164,6 +179,8 @@ class Cage:
         constants: Mapping[str, Any] | None = None,
         twin: Mapping[str, Any] | None = None,
         seconds: float | None = None,
+        ranks: tuple[int, ...] | None = None,
+        twin_arguments: Arguments | None = None,
     ) -> Cage:
         """Add a mistake; where sizes are given, both it and its twin run with them."""
         self.bugs.append(
@@ -181,6 +198,8 @@ class Cage:
                 missed,
                 badly_named,
                 false_alarm,
+                self.ranks if ranks is None else ranks,
+                twin_arguments,
             )
         )
         return self

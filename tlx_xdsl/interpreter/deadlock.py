@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from tlx_xdsl.errors import Note
-from tlx_xdsl.text.diagnostics import source_location
+from tlx_xdsl.text.diagnostics import users_place
 
 from .causes import cause_of
-from .faults import Deadlock, fault_at, location_of
+from .faults import Deadlock, fault_at, location_of, place_note
 from .grid import program_text
 from .machine import Cluster, Task
 from .mbarrier import Mbarrier
@@ -37,10 +37,12 @@ def deadlock(cluster: Cluster) -> Deadlock:
     for (where, reason), tasks in groups.items():
         assert tasks[0].waiting is not None
         text = f"{where}: {' and '.join(task.label for task in tasks)} {_plural(reason, len(tasks))}"
-        notes.append(Note(text, source_location(tasks[0].waiting.op.location)))
+        notes.append(Note(text, users_place(tasks[0].waiting.op.location)))
         notes.extend(_releases(tasks[0].waiting, reported))
+        notes.extend(changes(tasks[0].waiting, cluster))
     notes.append("this is a deadlock of this schedule: nothing is in flight any more that could release a task")
-    message = f"deadlock: {first.label} {first.waiting.reason()}{causes[first].text}"
+    of_rank = f" of program {program_text(first.program)}" if cluster.launch.of_ranks else ""
+    message = f"deadlock: {first.label}{of_rank} {first.waiting.reason()}{causes[first].text}"
     fault = fault_at(first.waiting.op, message, notes, Deadlock)
     assert isinstance(fault, Deadlock)
     return fault
@@ -48,15 +50,33 @@ def deadlock(cluster: Cluster) -> Deadlock:
 
 def waits(cluster: Cluster) -> list[str]:
     """Notes of what each task of another cluster waits for, in the same deadlock."""
-    return [
-        Note(
-            f"{location_of(task.waiting.op)}: {task.label} of program {program_text(cluster.blocks[0].program)} "
-            f"{task.waiting.reason()}",
-            source_location(task.waiting.op.location),
-        )
-        for task in cluster.tasks
-        if task.waiting is not None
+    notes: list[str] = []
+    for task in cluster.tasks:
+        if (waiting := task.waiting) is not None:
+            who = f"{task.label} of program {program_text(cluster.blocks[0].program)}"
+            text = f"{location_of(waiting.op)}: {who} {waiting.reason()}"
+            notes += [Note(text, users_place(waiting.op.location)), *changes(waiting, cluster)]
+    return notes
+
+
+MOST_CHANGES = 4
+"""Changes of what is polled that a report lists."""
+
+
+def changes(waiting: Waiting, cluster: Cluster) -> list[str]:
+    """Notes of who has changed what a task polls, where accesses of programs are compared."""
+    order = cluster.launch.order
+    buffer = None if waiting.polled is None else cluster.launch.memory.find(waiting.polled)
+    if order is None or buffer is None:
+        return []
+    assert waiting.polled is not None
+    found = order.changes_at(buffer, waiting.polled - buffer.start)
+    notes: list[str] = [
+        place_note(f"    {each.who} has changed it, at", each.actor.op) for each in found[:MOST_CHANGES]
     ]
+    if len(found) > MOST_CHANGES:
+        notes.append(f"    and {len(found) - MOST_CHANGES} more")
+    return notes or ["    no one has changed it"]
 
 
 def _plural(reason: str, tasks: int) -> str:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.errors import CompilationError, Note
-from tlx_xdsl.text.diagnostics import error_at, source_location
+from tlx_xdsl.text.diagnostics import error_at, users_place
 
 
 class Fault(CompilationError):
@@ -55,7 +55,7 @@ def fault_at(
 
 def place_note(before: str, op: Operation, after: str = "") -> Note:
     """The note `before`, the place of an operation, `after`."""
-    return Note(f"{before} {location_of(op)}{after}", source_location(op.location))
+    return Note(f"{before} {location_of(op)}{after}", users_place(op.location))
 
 
 def remedy(text: str) -> Note:
@@ -64,6 +64,6 @@ def remedy(text: str) -> Note:
 
 
 def location_of(op: Operation) -> str:
-    """`file:line:col` of an operation, or its name where its location is unknown."""
-    found = source_location(op.location)
+    """`file:line:col` of an operation in the user's code, or its name where its location is unknown."""
+    found = users_place(op.location)
     return f"'{op.name}'" if found is None else str(found)

@@ -40,20 +40,33 @@ class Access:
     reads_only: bool
     issue: tuple[int, int] | None = None
     """Of an asynchronous operation: the agent that has issued it, and its step then."""
+    launch: int = 0
+    """The number of the launch among those of its GPU, from 0."""
+    size: int = 0
+    """Bytes of one of the numbers that it accesses."""
 
     @property
     def who(self) -> str:
         """Return who has made it."""
-        return f"{self.actor.what} of program {program_text(self.program)}"
+        return f"{self.actor.what} of program {program_text(self.program, self.launch)}"
 
     def excludes(self, other: Access) -> bool:
         """Return whether the two conflict unless one is ordered after the other; they are not both reads."""
         if Strength.WEAK in (self.strength, other.strength):
             return True
+        if self.differs_in_size(other):
+            return True
         strengths = self.strength, other.strength
         if Strength.CTA in strengths and self.program != other.program:
             return True
         return Strength.GPU in strengths and self.program[3:] != other.program[3:]
+
+    def differs_in_size(self, other: Access) -> bool:
+        """Return whether the two are of threads, and numbers of different sizes: neither is atomic for the other.
+
+        Morally strong are operations that overlap completely (PTX ISA, "Morally Strong Operations").
+        """
+        return self.size != other.size and self.issue is None and other.issue is None
 
     def is_covered_by(self, later: Access, clock: Clock) -> bool:
         """Return whether who conflicts with this access, and comes after `later`, conflicts with `later`, too.

@@ -15,6 +15,7 @@ from tlx_xdsl.numerics.arrays import Array, Bytes, Dtype, Integers, poison
 
 from .clocks import Clock
 from .faults import Fault, OutOfBounds, fault_at
+from .peers import out_of_world
 from .races import Actor
 from .uninitialized import UninitializedReads
 
@@ -174,6 +175,9 @@ class GlobalMemory:
             self._touch(op, buffer, offsets_of(address - buffer.start, counts, strides, dtype.itemsize), 1, verb)
         return np.ndarray(counts, dtype, data, strides=strides)
 
+    def changed(self, op: Operation, address: int) -> None:
+        """Note that an atomic operation has changed a number: nothing to do for a memory without order."""
+
     def issued(self, actor: Actor, clock: Clock) -> GlobalMemory:
         """The memory as an asynchronous operation sees it that is issued by who knows `clock`."""
         return self
@@ -245,14 +249,15 @@ class GlobalMemory:
     def _outside(self, op: Operation, address: int, size: int, verb: str, count: str) -> Fault:
         at = bisect_right(self._starts, address + GAP // 2) - 1
         if at < 0:
-            return _out_of_bounds(op, f"{verb} out of bounds at address {address:#x}, where there is no array{count}")
+            where = f"at address {address:#x}, where there is no array"
+            return _out_of_bounds(op, f"{verb} out of bounds {where}{count}{out_of_world(op)}")
         buffer = self._buffers[at]
         if address < buffer.start:
             where = f"{buffer.start - address} bytes before '{buffer.name}'"
         else:
             where = f"byte {address - buffer.start} of '{buffer.name}'"
-        held = len(buffer.bytes)
-        return _out_of_bounds(op, f"{verb} out of bounds: {size} bytes at {where}, which has {held}{count}")
+        said = f"{len(buffer.bytes)}{count}{out_of_world(op)}"
+        return _out_of_bounds(op, f"{verb} out of bounds: {size} bytes at {where}, which has {said}")
 
     def _scattered(self, op: Operation, addresses: Array, dtype: Dtype) -> Array:
         result = poison(addresses.shape, dtype)

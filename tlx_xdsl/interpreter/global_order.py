@@ -51,6 +51,9 @@ AGENTS = 1 << 20
 _LOOKED_AT = 8
 """Accesses of a set that a new one may replace. Where programs take turns there are no more; others stay."""
 
+_ANY = -1
+"""The bytes of the accesses of a set without any."""
+
 Index = slice | Integers
 
 Place: TypeAlias = tuple[Strength, Program]
@@ -109,6 +112,12 @@ class GlobalOrder:
     """For each address and scope, what those knew who have released something there."""
     over: dict[tuple[int, int], Clock] = field(default_factory=dict[tuple[int, int], Clock])
     """For each GPU and each of its launches, what its programs that have ended knew: it precedes the next launch."""
+    changed: dict[int, dict[tuple[Program, int, Operation], Access]] = field(
+        default_factory=dict[int, "dict[tuple[Program, int, Operation], Access]"]
+    )
+    """For each address, who has changed the number there by an atomic operation of one number."""
+    launches: dict[int, int] = field(default_factory=dict[int, int])
+    """For clusters of a launch after the first one of their GPU, by the number of their first agent: its number."""
     dependent: DependentLaunch | None = None
     """What is accessed before and after the wait for earlier launches, where the kernel has one."""
     touches: list[Touch] | None = None
@@ -117,8 +126,9 @@ class GlobalOrder:
     _numbers: dict[tuple[int, int, Operation, bool], int] = field(
         default_factory=dict[tuple[int, int, Operation, bool], int]
     )
-    _sets: list[tuple[int, int, bool]] = field(default_factory=lambda: [(0, 0, True)])
-    """Each set's access that was added last, the set of the others, and whether all are atomic for all."""
+    _sets: list[tuple[int, int, int]] = field(default_factory=lambda: [(0, 0, _ANY)])
+    """Each set's access that was added last, the set of the others, and the bytes of each, where all are atomic for all
+    and of one size; else 0."""
     _grown: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     _shadows: dict[int, _Shadow] = field(default_factory=dict[int, _Shadow])
     """By the address of the buffer."""
@@ -127,9 +137,11 @@ class GlobalOrder:
     _sums: set[tuple[Operation, Operation]] = field(default_factory=set[tuple[Operation, Operation]])
     _clusters: int = 0
 
-    def first_agent(self) -> int:
-        """The number before the first agent of the next cluster."""
+    def first_agent(self, launch: int = 0) -> int:
+        """The number before the first agent of the next cluster, which is of that launch of its GPU."""
         self._clusters += 1
+        if launch:
+            self.launches[self._clusters] = launch
         return self._clusters * AGENTS
 
     def strength(self, op: Operation) -> Strength:
@@ -183,7 +195,7 @@ class GlobalOrder:
         `places` says which elements of their tensor they are, for what threads access by an operation of their own.
         Raises Fault for a race.
         """
-        now = self._access(memory, op, kind)
+        now = self._access(memory, op, kind, size)
         if self.dependent is not None and not (now.writes_descriptor or reads_descriptor):
             self.dependent.note(op, buffer, index, size, kind, memory.clock)
         is_any = isinstance(index, slice) or len(index)
@@ -205,6 +217,17 @@ class GlobalOrder:
         numbers = (int(shadow.writes.max()), self._sets[int(shadow.atomics.max())][0])
         last = self._accesses[max(numbers)]
         return None if last is None else last.actor.op
+
+    def changes_at(self, buffer: Buffer, byte: int) -> list[Access]:
+        """The plain write of an element of a buffer, where there is one, and the atomic changes of it."""
+        shadow = self._shadows.get(buffer.start)
+        plain = None if shadow is None else self._accesses[int(shadow.writes[byte // shadow.size])]
+        return [*([] if plain is None else [plain]), *self.changed.get(buffer.start + byte, {}).values()]
+
+    def note_change(self, memory: Accessor, op: Operation, address: int) -> None:
+        """Note that an atomic operation has changed a number, once for each line of a program."""
+        access = self._access(memory, op, "update", 0)
+        self.changed.setdefault(address, {})[access.program, access.launch, op] = access
 
     def place_key(self, shape: tuple[int, ...]) -> int:
         """Return what the places of elements in tensors of that shape begin with."""
@@ -261,8 +284,10 @@ class GlobalOrder:
             return shadow, slice(index.start * parts, index.stop * parts)
         return shadow, (index[:, None] * parts + np.arange(parts)).ravel()
 
-    def _access(self, memory: Accessor, op: Operation, kind: str) -> Access:
-        return Access(memory.actor(op), memory.program, self.strength(op), kind == "read", memory.issue)
+    def _access(self, memory: Accessor, op: Operation, kind: str, size: int) -> Access:
+        actor = memory.actor(op)
+        launch = self.launches.get(actor.agent // AGENTS, 0)
+        return Access(actor, memory.program, self.strength(op), kind == "read", memory.issue, launch, size)
 
     def _number(self, access: Access) -> int:
         key = (access.actor.agent, access.actor.step, access.actor.op, access.reads_only)
@@ -294,7 +319,8 @@ class GlobalOrder:
             access = self._accesses[number]
             assert access is not None
             grown = self._grown[number, held] = len(self._sets)
-            self._sets.append((number, held, access.strength is self._widest and self._sets[held][2]))
+            is_one_size = self._sets[held][2] in (_ANY, access.size)
+            self._sets.append((number, held, access.size if is_one_size and access.strength is self._widest else 0))
         return grown
 
     def _check(
@@ -306,7 +332,7 @@ class GlobalOrder:
         joins = now.strength is self._widest and not now.actor.is_async
         for each in _different(chosen):
             rest: int = each
-            if is_set and joins and self._sets[each][2]:
+            if is_set and joins and self._sets[each][2] in (_ANY, now.size):
                 continue
             while rest:
                 number, rest = self._sets[rest][:2] if is_set else (rest, 0)
@@ -328,7 +354,8 @@ class GlobalOrder:
                 where = _where(shadow, index, at, buffer)
                 if before.writes_descriptor or now.writes_descriptor:
                     where += ", which holds a tensor descriptor"
-                starts_later = before.program[::-1] > now.program[::-1]
+                is_other_gpu = before.program[3:] != now.program[3:]
+                starts_later = is_other_gpu or before.program[::-1] > now.program[::-1]
                 if report is race and before.reads_only and starts_later and not shadow.writes[index][at]:
                     raise too_early(before, now, where)
                 if report is race and now.is_issued_before(before):

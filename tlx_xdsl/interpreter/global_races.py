@@ -17,7 +17,10 @@ def race(before: Access, now: Access, where: str) -> Fault:
 
 
 def too_early(before: Access, now: Access, where: str) -> Fault:
-    """The race of a read with the first write, by a program that starts earlier: most likely the read is too early."""
+    """The race of a read with the first write, by a program that starts earlier: most likely the read is too early.
+
+    So it is where another GPU writes, since nothing says which one starts earlier.
+    """
     message = f"{before.who} reads {where}, and nothing orders it after {now.who}, by which it is written"
     notes = (
         place_note("written at", now.actor.op, ", later in this run"),
@@ -55,8 +58,8 @@ def unfenced(before: Access, now: Access, where: str) -> Fault:
 def warn_of_sums(before: Access, now: Access, name: str) -> None:
     """Warn of two reductions that are issued in order, and may be done in another one."""
     where = f"'{name}' in global memory"
-    earlier = program_text(before.program)
-    message = f"{now.who} adds to {where} after that of program {earlier} is issued, which need not be over"
+    other = program_text(before.program)
+    message = f"{now.who} adds to {where} after that of program {other} is issued, which need not be over"
     notes = [
         "sums of floats differ from run to run, whatever orders the programs",
         *(
@@ -75,13 +78,16 @@ def _remedy(before: Access, now: Access) -> list[Note]:
         text = f"a barrier must order them: {before.actor.what} arrives at it, {now.actor.what} waits for it"
     elif Strength.WEAK not in (before.strength, now.strength):
         text = "an atomic operation of scope 'cta' is none for other programs: use scope='gpu'"
+        if before.differs_in_size(now):
+            text = f"numbers of {before.size} and {now.size} bytes: one is not atomic for the other, use one type"
+            return [*notes, remedy(text)]
         if before.program[3:] != now.program[3:]:
             text = "atomic operations are that for other GPUs with scope='sys' only"
     else:
         scope = "" if before.program[3:] == now.program[3:] else ", scope='sys'"
         text = (
             f"an atomic operation with sem='release'{scope} after that line, by program "
-            f"{program_text(before.program)}, and one with sem='acquire'{scope} at the same address before this line, "
-            f"by program {program_text(now.program)}, order them"
+            f"{program_text(before.program, before.launch)}, and one with sem='acquire'{scope} at the same address "
+            f"before this line, by program {program_text(now.program, now.launch)}, order them"
         )
     return [*notes, remedy(text)]

@@ -19,9 +19,13 @@ First: TypeAlias = Program
 """The first program of a cluster."""
 
 
-def program_text(program: Program) -> str:
-    """Return a program as reports name it: `(0, 1, 0)`, or `(0, 1, 0) of rank 2`."""
-    return f"{program[:3]} of rank {program[3]}" if len(program) > 3 else f"{program}"
+def program_text(program: Program, launch: int = 0) -> str:
+    """Return a program as reports name it: `(0, 1, 0)`, `(0, 1, 0) of rank 2`, or with `in its launch 2` after it.
+
+    `launch` is the number of the launch among those of its GPU, from 0.
+    """
+    text = f"{program[:3]} of rank {program[3]}" if len(program) > 3 else f"{program}"
+    return f"{text} in its launch {launch + 1}" if launch else text
 
 
 @dataclass(frozen=True)

@@ -130,20 +130,29 @@ def note_end(cluster: Cluster) -> None:
 def stuck_launch(running: Sequence[Cluster], waiting: Sequence[Unlaunched]) -> Fault:
     """The report of a launch in which all that run wait for something: what the first program waits for, and why.
 
-    Where several GPUs run, it also says what the first program of each other one waits for.
+    Where several GPUs run, the first one is one that has come least far, for which others most likely wait; it also
+    says what the first program of each other GPU waits for.
     """
-    in_order = sorted(running, key=lambda cluster: cluster.blocks[0].program[::-1])
+    in_order = sorted(running, key=lambda cluster: (_steps(cluster), cluster.blocks[0].program[::-1]))
     first = in_order[0]
     fault = deadlock(first)
     for other in [next(each for each in in_order if each.gpu == gpu) for gpu in sorted({each.gpu for each in running})]:
         if other is not first:
             fault.notes = (*fault.notes, *waits(other))
     left = next((each for each in waiting if each.rank == first.gpu and each), None)
-    if left is not None:
+    if left is not None and left.launch == first.number:
         count = sum(each.gpu == first.gpu for each in running)
         fault.notes = (*fault.notes, *residency(first, count, len(left)))
     fault.notes = (*fault.notes, first.note)
     return fault
+
+
+def _steps(cluster: Cluster) -> int:
+    """Count the releases of a cluster of one of several GPUs, after the launches before: how far it has come."""
+    if not cluster.launch.of_ranks:
+        return 0
+    main = cluster.blocks[0].main
+    return (cluster.number << 32) + (0 if main is None else main.clock.seen.get(main.agent, 1))
 
 
 @contextmanager

@@ -413,7 +413,7 @@ class Cluster:
         self.barrier = ClusterBarrier()
         self.released.clear()
         order = self.launch.order
-        self._agents = 0 if order is None else order.first_agent()
+        self._agents = 0 if order is None else order.first_agent(self.number)
         x, y, _ = self.launch.cluster
         for block in self.blocks:
             rank = block.rank
@@ -432,9 +432,9 @@ class Cluster:
     def note(self) -> str:
         """Return which programs it runs, and how: with every report, so that it can be had again."""
         first = self.blocks[0].program
-        where = f"program {program_text(first)}"
+        where = f"program {program_text(first, self.number)}"
         if len(self.blocks) > 1:
-            where = f"the cluster of programs {first[:3]} to {program_text(self.blocks[-1].program)}"
+            where = f"the cluster of programs {first[:3]} to {program_text(self.blocks[-1].program, self.number)}"
         return f"in {where}, {self.schedule}" if self.schedule else f"in {where}"
 
     def new_agent(self) -> int:

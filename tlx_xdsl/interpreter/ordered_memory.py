@@ -169,6 +169,10 @@ class OrderedMemory(GlobalMemory):
         self._order.note(self, op, buffer, offsets // unit, unit, _kind_of(verb))
         return found
 
+    def changed(self, op: Operation, address: int) -> None:
+        """Note that an atomic operation has changed a number, for the report of who waits for another value."""
+        self._order.note_change(self, op, address)
+
     def _note(self, op: Operation, flat: Integers, size: int, kind: str, places: Integers | None) -> None:
         while len(flat):
             buffer = self.find(int(flat[0]))

@@ -63,6 +63,8 @@ class Waiting:
     """The named barrier that it waits at."""
     spins: bool = False
     """True if it may wait for what another program writes: it repeats a loop, or polls."""
+    polled: int | None = None
+    """The address in global memory at which it looks, where that is known."""
     in_vain: bool = False
     """True if it has polled and found nothing new, and has changed nothing."""
 

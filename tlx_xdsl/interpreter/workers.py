@@ -38,7 +38,7 @@ from .global_memory import GlobalMemory
 from .grid import First
 from .launch import Settings, run_clusters
 from .machine import Cluster, Launch, Observer
-from .ops.control import polls
+from .polls import polls
 
 WORTH_IT = 0.4
 """Seconds of work from which on other processes help, unless the caller says how many there are: to start two of them

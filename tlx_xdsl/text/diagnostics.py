@@ -108,6 +108,11 @@ def _in_users_code(location: Attribute) -> Attribute:
     return location
 
 
+def users_place(location: Attribute) -> SourceLocation | None:
+    """The position in the user's code that `location` names; in a function of our language, that of the call."""
+    return source_location(_in_users_code(location))
+
+
 def source_line(place: SourceLocation | None) -> str | None:
     """The text of the line that `place` names, or None when it can't be read."""
     return None if place is None else linecache.getline(place.filename, place.line).rstrip("\n") or None

@@ -26,6 +26,7 @@ from ..global_order import GlobalOrder
 from ..machine import Task
 from ..memory import View
 from ..numbers import dtype_of
+from ..polls import NO_ONE, element_text
 from ..registry import (
     Binary,
     Built,
@@ -192,6 +193,8 @@ def _exchange(
             is_changed = new.tobytes() != old.tobytes()
             if not is_changed:
                 memory.changes.count -= 1  # who polls need not look again
+            elif len(flat) == 1:
+                memory.changed(op, int(flat[0]))
             if touches is not None:
                 # It is an update or, where nothing changes, a read.
                 touches[noted:] = [each for each in touches[noted:] if (each.kind == READ) is not is_changed]
@@ -255,6 +258,8 @@ def store(task: Task, op: tt.AtomicStoreOp, addresses: Array, values: Array, mas
     dtype, order = dtype_of(op.value.type), Order(op)
     order.apply(task, _reached(addresses, mask))
     _memory(task).store(op, addresses, values, dtype, mask)
+    if np.size(addresses) == 1 and (mask is None or np.all(mask)):
+        _memory(task).changed(op, int(np.ravel(addresses)[0]))
 
 
 @blocking(tt.AtomicPollOp)
@@ -275,7 +280,12 @@ def poll(
         return bool(np.all(found))
 
     if timeout is None:
-        yield Waiting(op, ready, lambda: f"polls for {np.ravel(expected)[0]} in global memory", spins=True)
+        wanted, first = np.ravel(expected)[0], int(np.ravel(addresses)[0])
+
+        def reason() -> str:
+            return f"polls for {wanted} in global memory, {NO_ONE}: {element_text(_memory(task), first, dtype)}"
+
+        yield Waiting(op, ready, reason, spins=True, polled=first)
     else:
         left = -(-int(timeout) // 1000)
         while not ready() and left > 0:

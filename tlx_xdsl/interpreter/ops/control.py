@@ -10,13 +10,14 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import nvvm, tt, ttg
-from tlx_xdsl.dialects.base import Kind as AccessKind, Space, accesses_of, effects_of, enclosing
+from tlx_xdsl.dialects.base import enclosing
 from tlx_xdsl.dialects.scf import WhileOp
 
 from ..code import Body
 from ..faults import fault_at
 from ..machine import Task
 from ..planner import Planner
+from ..polls import NO_ONE, Poll, poll_of, polls
 from ..registry import Built, Coroutine, Kind, Run, Waiting, one_or_all, structured, threadwise
 from ..threads import is_scalar_code, uniform
 from .cluster import cluster_sync
@@ -111,7 +112,7 @@ def _some_threads(op: scf.IfOp, then: Body, otherwise: Body | None) -> Run:
 def while_loop(op: scf.WhileOp, planner: Planner) -> Built:
     """Others get their turn after every iteration: the loop may wait for what they write to global memory."""
     spinning = Waiting(op, lambda: True, lambda: "repeats a loop", spins=True)
-    is_poll = polls(op)
+    is_poll, poll = polls(op), poll_of(op, planner.slot)
     before = planner.body(op.before_region.block)
     after = planner.body(op.after_region.block)
     size = len(before.steps) + len(after.steps) + 1
@@ -128,34 +129,24 @@ def while_loop(op: scf.WhileOp, planner: Planner) -> Built:
             task.spend(op, size)
             if is_poll and task.order is not None and _are_same(begun, carried):
                 # The next iteration would do the same: it waits until someone writes, if no one has in the meantime.
-                yield Waiting(op, lambda known=known: changes.count != known, _polling, spins=True, in_vain=True)
+                yield _in_vain(task, op, poll, known)
             else:
                 yield spinning
 
     return Kind.STEP, run
 
 
-def _polling() -> str:
-    return "polls global memory in a loop, and no one writes there any more"
+def _in_vain(task: Task, op: Operation, poll: Poll | None, known: int) -> Waiting:
+    """Return what a task waits for that has found nothing: a change of memory since there were `known` ones."""
+    changes, frame = task.global_memory.changes, task.frame
 
+    def reason() -> str:
+        if poll is None:
+            return f"polls global memory in a loop, {NO_ONE}"
+        return poll.reason(task.global_memory, frame)
 
-def polls(loop: Operation) -> bool:
-    """Return whether a loop does nothing but look at global memory, by atomic operations, too."""
-    looks = 0
-    for op in loop.walk():
-        effects = effects_of(op)
-        if op is loop or (effects.accesses == () and not effects.sync):
-            continue
-        accesses = accesses_of(op)
-        if not accesses:
-            return False
-        for access in accesses:
-            if access.space is not Space.GLOBAL or not (
-                access.kind is AccessKind.READ or AccessKind.ATOMIC in access.kind
-            ):
-                return False
-            looks += 1
-    return looks > 0
+    address = None if poll is None else poll.address(frame)
+    return Waiting(op, lambda: changes.count != known, reason, spins=True, in_vain=True, polled=address)
 
 
 def _are_same(before: Sequence[Any], after: Sequence[Any]) -> bool:

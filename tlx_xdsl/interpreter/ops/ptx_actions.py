@@ -198,7 +198,7 @@ def _mbarrier_arrive(running: Running) -> Coroutine:
 def fence(statement: Statement) -> Action:
     """Return the effect of a fence on the clocks; a task is in order for itself, global memory has no caches here."""
     if statement.name == "membar":
-        return _nothing if statement.modifiers == ("cta",) else _release_all
+        return _nothing if statement.modifiers == ("cta",) else _release_all(system=statement.modifiers == ("sys",))
     match statement.modifiers:
         case ("mbarrier_init", *_):
             return _release_initialised
@@ -207,15 +207,18 @@ def fence(statement: Statement) -> Action:
             return _proxy_fence(in_shared=not in_global, in_global=in_global or not spaces)
         case ("release", "sync_restrict::shared::cta", "cluster"):
             return _release_shared
-        case ("cluster" | "gpu" | "sys",) | ("release" | "acq_rel" | "sc", "cluster" | "gpu" | "sys"):
-            return _release_all
+        case ("cluster" | "gpu" | "sys" as scope,) | ("release" | "acq_rel" | "sc", "cluster" | "gpu" | "sys" as scope):
+            return _release_all(system=scope == "sys")
         case _:
             return _nothing
 
 
-def _release_all(running: Running) -> Coroutine:
-    yield None
-    running.task.fence_cluster()
+def _release_all(*, system: bool) -> Action:
+    def run(running: Running) -> Coroutine:
+        yield None
+        running.task.fence_cluster(system=system)
+
+    return run
 
 
 def _release_shared(running: Running) -> Coroutine:

@@ -34,7 +34,7 @@ def wait_signal(task: Task, op: tlx.WaitSignalOp, address: Array, value: Array, 
         wanted = f"{'' if equal else 'at least '}{int(value)}"
         return f"waits until signal {at} of '{buffer.name}' is {wanted}, and it stays {int(found)}"
 
-    yield Waiting(op, ready, reason, spins=True)
+    yield Waiting(op, ready, reason, spins=True, polled=int(address))
     order.apply(task, address)
 
 

@@ -28,7 +28,7 @@ from ..launch import Settings, launches_of, next_gpu, note_end, noted, start, st
 from ..machine import Cluster, Launch, Observer, Task, ThreadBlock
 from ..mbarrier import Mbarrier
 from ..ops.clc import is_request
-from ..ops.control import polls
+from ..polls import polls
 from ..touches import LAUNCHES, Touch
 from .reduction import Orders
 

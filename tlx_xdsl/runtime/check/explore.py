@@ -12,6 +12,7 @@ from tlx_xdsl.progress import Progress
 
 from ..simulate.options import Options
 from .launches import DEPENDENT, REFUSALS, UNRUN, Arrays, FirstLaunches, Seen, launched
+from .on_ranks import launched_on_ranks
 from .report import Case, Finding, Refusal, Report, Scope, Sizes
 
 
@@ -23,7 +24,8 @@ class Limits:
     """For all sizes and orders; the first size is run once at each stage whatever it takes."""
     stages: Sequence[str]
     launches: int | None = None
-    """Launches in a row on the same arrays; by default two where programs communicate, else one."""
+    """Launches in a row on the same arrays; by default two where programs communicate, else one. On several ranks,
+    those of each one's stream, with no barrier between ranks; by default as many as arguments have values for."""
     stops: bool = False
     """Whether the first finding ends it."""
     every: bool = False
@@ -75,6 +77,9 @@ class _Exploration:
     launches: dict[tuple[int, str], FirstLaunches] = field(default_factory=dict[tuple[int, str], FirstLaunches])
     not_run: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
     """Where there is nothing to run: the compiler refuses it, or the interpreter has no code for it."""
+
+    ranks: int = 0
+    """The most GPUs of a launch so far; 0 where each was on one alone."""
 
     def report(self) -> Report:
         stages = self.limits.stages
@@ -129,7 +134,14 @@ class _Exploration:
             arrays = Arrays(launch.arrays)
             before = arrays.state()
             how = {**order, **strict(self.settings)}
-            seen = [*launched(launch.run, arrays, how, self.limits.launches, launches, is_first=is_first)]
+            if launch.ranks:
+                count = self.limits.launches or 0
+                seen = [*launched_on_ranks(launch, arrays, how, count, launches, is_first=is_first)]
+                latest = max((each.launch for each in seen), default=1)
+                order |= {"ranks": launch.ranks, "launches": max(count or launch.launches, latest)}
+                self.ranks = max(self.ranks, launch.ranks)
+            else:
+                seen = [*launched(launch.run, arrays, how, self.limits.launches, launches, is_first=is_first)]
             arrays.restore(before)
         except (CompilationError, InputError, InputTypeError, InputOverflowError) as error:
             if not scope.sizes:
@@ -145,7 +157,7 @@ class _Exploration:
         is_run = not any(each.rule in UNRUN for each in seen)
         if not is_run:
             self.not_run.add((number, stage))
-            order = {"stage": stage}
+            order = {name: order[name] for name in ("stage", "ranks") if name in order}
         if not is_first and (text := orders.text):
             order["order"] = text
         findings: list[Finding] = []
@@ -202,4 +214,5 @@ class _Exploration:
             tuple(self._case(key) for key in sorted(self.launches)),
             tuple(Refusal(self.scopes[number].sizes, error) for number, error in sorted(self.refused.items())),
             tuple(scope.sizes for scope in self.scopes[self.tried :]),
+            ranks=self.ranks,
         )

@@ -141,14 +141,14 @@ def launched(
     asked for, too; else it is in the order that `firsts` has begun. Where an earlier one has left the same, or there is
     a fault, there is no other launch. Arrays are left in any state.
     """
-    before, first = arrays.state(), _launch(run, options if is_first else {**options, "order": firsts.orders}, 1)
+    before, first = arrays.state(), one_launch(run, options if is_first else {**options, "order": firsts.orders}, 1)
     yield from (*first.seen, *first.dependent)
     known = {each.key for each in first.seen}
     if is_first and first.ended and first.communicates and first.clusters > 1:
         after = arrays.state()
         for schedule in (str(options["schedule"]), "random"):
             arrays.restore(before)
-            for each in _overlapping(run, {**options, "schedule": schedule}):
+            for each in overlapping(run, {**options, "schedule": schedule}):
                 if each.key not in known:
                     known.add(each.key)
                     yield each
@@ -161,14 +161,14 @@ def launched(
         left = arrays.state()
         if number == 2 and _is_known(left, firsts.left):
             return
-        last = _launch(run, options, number)
+        last = one_launch(run, options, number)
         after = arrays.state()
         seen = [(each, options) for each in last.seen]
         if number == 2 and first.communicates and first.clusters <= MOST_DESCENDING:
             # A flag that stays set lets a reader pass that starts before its writer.
             descending = {**options, "descending": True}
             arrays.restore(left)
-            seen += [(each, descending) for each in _launch(run, descending, number).seen]
+            seen += [(each, descending) for each in one_launch(run, descending, number).seen]
         for each, how in seen:
             if each.key not in known:
                 known.add(each.key)
@@ -178,13 +178,13 @@ def launched(
         yield from _unwritten(run, arrays, options, before)
 
 
-def _overlapping(run: Run, options: Mapping[str, Any]) -> Iterator[Seen]:
+def overlapping(run: Run, options: Mapping[str, Any]) -> Iterator[Seen]:
     """Yield what a launch does wrong whose programs run side by side.
 
     In rounds each goes on to its next atomic operation; by chance, some get ahead of others.
     """
     note = f"programs ran side by side (tlx run --overlapping --schedule {options['schedule']})"
-    for each in _launch(run, {**options, "overlapping": True}, 1).seen:
+    for each in one_launch(run, {**options, "overlapping": True}, 1).seen:
         yield replace(each, diagnostic=replace(each.diagnostic, notes=(*each.diagnostic.notes, note)))
 
 
@@ -208,12 +208,12 @@ def _unwritten(
     were. A counter of programs that is not set back has no last program then, and no one writes the result.
     """
     arrays.restore(before)
-    writers = _launch(run, options, 1).writers
+    writers = one_launch(run, options, 1).writers
     left = arrays.state()
     changed = _changed(before, left)
     for suspect in [name for name in changed if left[name].dtype.kind in "iu"][:MOST_SUSPECTS]:
         arrays.restore({**before, suspect: left[suspect]})
-        if not _launch(run, options, 2).ended:
+        if not one_launch(run, options, 2).ended:
             continue
         after = arrays.state()
         for name in changed:
@@ -225,7 +225,7 @@ def _unwritten(
 
 
 @dataclass(frozen=True)
-class _Launch:
+class OneLaunch:
     seen: tuple[Seen, ...]
     ended: bool
     """False where a fault has stopped it."""
@@ -237,22 +237,22 @@ class _Launch:
     """What goes wrong in a launch that begins before the one before has ended."""
 
 
-def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
+def one_launch(run: Run, options: Mapping[str, Any], number: int) -> OneLaunch:
     """Return what one launch does wrong; what the compiler refuses is wrong, too."""
     try:
         result = run(options)
     except Unsupported as error:
-        return _Launch((Seen(_diagnostic(error), "unsupported", number),), ended=False)
+        return OneLaunch((Seen(_diagnostic(error), "unsupported", number),), ended=False)
     except Fault as fault:
         is_deadlock = isinstance(fault, Deadlock)
         message = f"deadlock: {fault.message.removeprefix('deadlock: ')}" if is_deadlock else fault.message
         found = Diagnostic("error", message, fault.location, fault.notes)
-        return _Launch((Seen(found, "deadlock" if is_deadlock else "fault", number),), ended=False)
+        return OneLaunch((Seen(found, "deadlock" if is_deadlock else "fault", number),), ended=False)
     except CompilationError as error:
         rule = "budget" if isinstance(error, OverBudgetError) else "compile"
-        return _Launch((Seen(_diagnostic(error), rule, number),), ended=False)
+        return OneLaunch((Seen(_diagnostic(error), rule, number),), ended=False)
     warnings = [each for each in (*result.warnings, *result.unfilled) if each.severity == "warning"]
-    return _Launch(
+    return OneLaunch(
         tuple(Seen(each, "warning", number) for each in warnings), True, result.communicates, result.clusters,
         result.writers, tuple(Seen(each, DEPENDENT, number + 1) for each in result.dependent),
     )  # fmt: skip
@@ -282,7 +282,7 @@ def _explained(
     if "descending" in options:
         notes.append("programs started with the last one (tlx run --descending): no order of them is promised")
         arrays.restore(before)
-        if any(each.key == seen.key for each in _launch(run, options, 1).seen):
+        if any(each.key == seen.key for each in one_launch(run, options, 1).seen):
             # Then the order is why, and no earlier launch.
             return replace(seen, launch=1, diagnostic=replace(seen.diagnostic, notes=tuple(notes)))
     note, cause = _cause(run, arrays, options, before, left, seen)
@@ -303,7 +303,7 @@ def _cause(
     changed = _changed(before, left)
     for name in changed[:MOST_SUSPECTS]:
         arrays.restore({**left, name: before[name]})
-        if all(each.key != seen.key for each in _launch(run, options, seen.launch).seen):
+        if all(each.key != seen.key for each in one_launch(run, options, seen.launch).seen):
             return _note(which, _left(name, earlier, before, left)), Left(
                 name, _first_change(before[name], left[name])[1]
             )

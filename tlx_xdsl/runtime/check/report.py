@@ -43,7 +43,8 @@ class Finding:
     rule: str
     """One of `RULES`."""
     options: Mapping[str, Any]
-    """The `stage`, `schedule` and `seed` of the first run that has shown it."""
+    """The `stage`, `schedule` and `seed` of the first run that has shown it; on several ranks `ranks` and `launches`,
+    too."""
     sizes: Sizes = field(default_factory=dict[str, int])
     """The smallest sizes at which it was seen."""
     left: Left | None = None
@@ -57,7 +58,7 @@ class Finding:
     def seen_with(self) -> str:
         """The options of a command line that show it."""
         options = [f"--{name} {value}" for name, value in self.options.items()]
-        sizes = [f"--size {name}={value}" for name, value in self.sizes.items()]
+        sizes = [f"--size {name}={value}" for name, value in self.sizes.items() if name not in self.options]
         return f"seen with {' '.join([*options, *sizes])}"
 
 
@@ -162,6 +163,8 @@ class Report:
     """Whether all orders were asked for."""
     final: str = ""
     """Why the final PTX was not looked at, or not to its end; empty where it was."""
+    ranks: int = 0
+    """The most GPUs that have run it side by side; 0 where it has run on one alone."""
     wants_final: bool = False
     """Whether the final PTX was asked for by name."""
 
@@ -314,6 +317,10 @@ class Launchable:
 
     run: Run
     arrays: Mapping[str, NDArray[Any]]
+    ranks: int = 0
+    """GPUs that run it side by side; 0 for one alone."""
+    launches: int = 0
+    """Launches of each rank for which arguments have values; 0 where none has several."""
 
 
 @dataclass(frozen=True)

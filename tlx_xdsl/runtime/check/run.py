@@ -22,6 +22,7 @@ from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.text.diagnostics import Diagnostic
 
 from ..driver.host_values import flattened, is_constant, is_descriptor, signature_of, split_options
+from ..ranks.arguments import launches_of, of_ranks, parts_of, ranks_of
 from ..simulate.interpret import (
     Change,
     Interpretation,
@@ -50,6 +51,9 @@ from .report import (
 )
 from .resets import with_resets
 
+RANKS = "ranks"
+"""The size that is the number of GPUs."""
+
 _OPTIONS = {field.name for field in fields(Options)}.difference(ORDERS)
 
 
@@ -61,6 +65,7 @@ def check(
     seconds: float = SECONDS,
     stages: Sequence[str] | None = None,
     launches: int | None = None,
+    ranks: int | Iterable[int] = (),
     sizes: Mapping[str, int | Iterable[int] | str] | None = None,
     arguments: Callable[..., Any] | None = None,
     sweep: bool = True,
@@ -91,6 +96,14 @@ def check(
         assert tlx_xdsl.check(kernel, grid, *arguments)
         assert tlx_xdsl.check(kernel, 1, sizes={"T": "small"}, arguments=lambda T: (np.ones(T * 64), T))
 
+    `ranks` are numbers of GPUs that run the grid side by side, each all of it; all these numbers are run. A list among
+    the arguments has a value for each rank, `tlx_xdsl.symmetric` memory that all reach; `arguments` makes them for each
+    number of `ranks`, as for a size. Then `launches` are those that each rank makes one after the other, and no rank
+    waits between them until others have ended theirs; by default as many as `tlx_xdsl.per_launch` has values for, else
+    one, and what a second one with the same arguments does wrong is a remark.
+
+        assert tlx_xdsl.check(kernel, 1, ranks=(2, 3, 4), arguments=lambda ranks: (tlx_xdsl.symmetric(...), ...))
+
     With `prove` the report has a proof for all trip counts, too, or why there is none (`Report.proofs`).
 
     The report is false, too, where sizes that were asked for were not run, or with `all_orders` where orders were left
@@ -98,7 +111,10 @@ def check(
 
     Raises TypeError and ValueError for arguments that do not fit.
     """
-    subject = subject_of(kernel, grid, args, named, sizes or {}, arguments, sweep=sweep, options=options)
+    sizes = {**(sizes or {}), **({RANKS: ranks} if ranks != () else {})}
+    subject = subject_of(
+        kernel, grid, args, named, sizes, arguments, sweep=sweep, options=options, on_ranks=ranks != ()
+    )
     return checked(subject, seconds, stages, launches, prove=prove, all_orders=all_orders)
 
 
@@ -113,10 +129,19 @@ def checked(
 ) -> Report:
     """Check a kernel at some sizes, with a proof where that is asked for. Raises as `check` does."""
     check_stages(stages or ())
-    limits = Limits(seconds, STAGES if stages is None else [each for each in stages if each != PTX], launches)
+    # All numbers of ranks are run that are asked for, and of other sizes as many as there is time for.
+    every = {*subject.sizes[0]} == {RANKS}
+    limits = Limits(
+        seconds, STAGES if stages is None else [each for each in stages if each != PTX], launches, every=every
+    )
     scopes = subject.scopes()
     recorded = Recorded(TTGIR)
     report = explore([_recording(scopes[0], recorded), *scopes[1:]], subject.settings, limits)
+    if report.ranks and (prove or PTX in (stages or ())):
+        what = "a proof is" if prove else f"the stage '{PTX}' is"
+        raise InputError(
+            f"{what} of one GPU, and the kernel runs on {report.ranks} ranks: tlx check runs all orders there"
+        )
     report = replace(report, wants_all_sizes=subject.is_asked, wants_all_orders=all_orders)
     report = replace(report, findings=tuple(_of_passes(report.findings, subject)))
     compiles = not any(each.rule in REFUSALS for each in report.findings)
@@ -126,8 +151,10 @@ def checked(
         refused = [each.sizes for each in report.refusals]
         for sizes in [each for each in subject.sizes if each not in refused][:1]:
             report = replace(report, remarks=(*report.remarks, *masked(subject.module(sizes))))
-        if not report.findings and not subject.sizes[0]:
+        if not report.findings and not subject.sizes[0] and not report.ranks:
             report = replace(report, remarks=(*report.remarks, *subject.others()))
+    if report.ranks:
+        return replace(report, final="the PTX machine runs kernels on one GPU")
     if stages is None or PTX in stages:
         # What it takes to load is not for a check without it.
         from .final_code import Wanted, with_final_code
@@ -149,8 +176,12 @@ def subject_of(
     *,
     sweep: bool,
     options: Mapping[str, Any] | None,
+    on_ranks: bool = False,
 ) -> Subject:
-    """Return what is launched, from the arguments of `check`; raises as that does."""
+    """Return what is launched, from the arguments of `check`; `on_ranks` says that a size is `RANKS`.
+
+    Raises as `check` does.
+    """
     source = source_of_kernel(kernel)
     given, chosen = split_options(source, named, _OPTIONS)
     settings = Options(**chosen, **known_options(options))
@@ -159,24 +190,27 @@ def subject_of(
         return _bound(source, args, given, arguments, at)
 
     def launchable(at: Sizes, change: Change | None) -> Launchable:
-        values = bound(at)
+        values, of_all = bound(at), settings_at(at)
         over = _grid_at(grid, at)
 
         def run(order: Mapping[str, Any]) -> Interpretation:
-            return interpret_source(source, over, values, replace(settings, **order), change=change)
+            return interpret_source(source, over, values, replace(of_all, **order), change=change)
 
-        return Launchable(run, arrays_of(values))
+        return Launchable(run, arrays_of(values), ranks_of(values, of_all.ranks), launches_of(values))
+
+    def settings_at(at: Sizes) -> Options:
+        return replace(settings, ranks=at[RANKS]) if on_ranks else settings
 
     numbers = {name: values_of(name, each) for name, each in sizes.items() if each != SMALL}
     if len(numbers) < len(sizes):
         once = {name: max(numbers.get(name, (1,))) for name in sizes}
-        small = small_values(any_values(source, bound(once), settings))
+        small = small_values(any_values(source, bound(once), settings_at(once)))
         numbers = {name: numbers.get(name, small) for name in sizes}
     return Subject(
         combinations(numbers, sweep=sweep),
         settings,
         launchable,
-        lambda at: any_values(source, bound(at), settings),
+        lambda at: any_values(source, bound(at), settings_at(at)),
         lambda: other_sizes(source, grid, bound({}), settings),
         is_asked=SMALL not in sizes.values(),
     )
@@ -254,6 +288,8 @@ def any_values(source: KernelSource, arguments: Mapping[str, Any], options: Opti
 
     Raises CompilationError for a kernel that does not compile.
     """
+    if ranks := ranks_of(arguments, options.ranks):
+        arguments = of_ranks(arguments, ranks, launches_of(arguments) or 1)[0]
     types = {
         parameter.name: signature_of(parameter.name, arguments[parameter.name])
         for parameter in source.parameters
@@ -321,8 +357,12 @@ def check_launch(
 
 
 def arrays_of(arguments: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays among the arguments, also those of descriptors and in tuples; other libraries' tensors as arrays."""
-    values = [item for name, value in arguments.items() if not is_constant(value) for item in flattened(name, value)]
+    """The arrays among the arguments, also those of descriptors and in tuples, and those of all ranks.
+
+    Other libraries' tensors are arrays, too.
+    """
+    parts = [part for name, value in arguments.items() for part in parts_of(name, value)]
+    values = [item for name, value in parts if not is_constant(value) for item in flattened(name, value)]
     found = {name: value.base if is_descriptor(value) else value for name, value in values}
     # Element types of Triton are taken for arrays of objects.
     arrays = {name: cast(NDArray[Any], each) for name, each in found.items() if isinstance(each, np.ndarray)}

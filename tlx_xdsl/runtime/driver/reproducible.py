@@ -66,6 +66,11 @@ def copied(value: Any) -> Any:
 
     if isinstance(value, np.ndarray):
         return np.array(cast(Any, value))
+    if isinstance(value, list):
+        return [copied(each) for each in cast("list[Any]", value)]
+    if (parts := getattr(value, "parts", None)) is not None:
+        # What differs between ranks or launches.
+        return type(value)(tuple(map(copied, parts)))
     base: Any = getattr(value, "base", None)
     if is_descriptor(value) and isinstance(base, np.ndarray):
         sizes = (value.shape, value.strides, value.block_shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from tlx_xdsl.errors import InputError, InputTypeError
@@ -18,14 +18,44 @@ from .simulated import PerLaunch, SymmetricArray
 def ranks_of(arguments: Mapping[str, Any], asked: int) -> int:
     """Return on how many ranks a launch is: as many as its symmetric tensors have, or as are asked for; 0 for one GPU.
 
-    Raises InputError where these differ.
+    Where a value differs between launches it is 1 at least. Raises InputError where these differ.
     """
     for name, value in arguments.items():
         if isinstance(value, SymmetricArray):
             if asked not in (0, len(value)):
                 raise InputError(f"'{name}' is symmetric over {len(value)} ranks, and ranks={asked}")
             asked = len(value)
-    return asked
+    return max(asked, 1) if any(isinstance(value, PerLaunch) for value in arguments.values()) else asked
+
+
+def launches_of(arguments: Mapping[str, Any]) -> int:
+    """Return for how many launches arguments have a value for each; 0 where none has.
+
+    Raises InputTypeError where these differ.
+    """
+    counts = {name: len(value.values) for name, value in arguments.items() if isinstance(value, PerLaunch)}
+    if len(set(counts.values())) > 1:
+        found = " and ".join(f"{count} for '{name}'" for name, count in counts.items())
+        raise InputTypeError(f"there must be as many values for launches everywhere, found {found}")
+    return next(iter(counts.values()), 0)
+
+
+def parts_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The values of an argument on all ranks and in all launches, with names that say the rank."""
+    if isinstance(value, PerLaunch):
+        for number, each in enumerate(value.values):
+            yield from parts_of(f"{name} of launch {number}", each)
+    elif isinstance(value, list | SymmetricArray):
+        yield from ((f"{name} of rank {rank}", each) for rank, each in enumerate(of_each_rank(value)))
+    else:
+        yield name, value
+
+
+def of_each_rank(value: Any) -> list[Any]:
+    """The value of an argument on each rank; one value alone where it is the same for all."""
+    if isinstance(value, SymmetricArray):
+        return [*value.arrays]
+    return cast(list[Any], value) if isinstance(value, list) else [value]
 
 
 def of_ranks(arguments: Mapping[str, Any], ranks: int, launches: int) -> list[dict[str, Any]]:
@@ -60,7 +90,7 @@ def _of_rank(name: str, value: Any, rank: int, ranks: int) -> Any:
         if len(items) != ranks:
             raise InputTypeError(f"'{name}' must have a value for each of {ranks} ranks, found {len(items)}")
         return items[rank]
-    if is_constant(value) or isinstance(value, bool | int | float | str):
+    if is_constant(value) or isinstance(value, bool | int | float | str) or ranks == 1:
         return value
     raise InputTypeError(
         f"'{name}' is one {type(value).__name__}, and no two of {ranks} ranks share memory: give a list with one for "

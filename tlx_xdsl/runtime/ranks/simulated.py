@@ -44,6 +44,11 @@ class SymmetricArray:
         """Return the number of ranks."""
         return len(self.arrays)
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The values that it is made of."""
+        return self.arrays
+
     def peers(self, rank: int) -> Peers:
         """Return the argument that the kernel of a rank gets."""
         spelling = cast(str, dtype_name(self.arrays[0].dtype))
@@ -60,6 +65,11 @@ class PerLaunch:
     """A value for each of several launches."""
 
     values: tuple[Any, ...]
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The values that it is made of."""
+        return self.values
 
 
 def per_launch(values: Sequence[Any]) -> PerLaunch:

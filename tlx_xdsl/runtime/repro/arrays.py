@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.language.core import constexpr, dtype
 
 from ..driver.host_values import is_descriptor, numpy_dtype
 from ..launch.tensor_descriptor import dtype_name
+from ..ranks.simulated import PerLaunch, SymmetricArray
 
 LARGEST = 64 << 20
 """Bytes of an array that is stored; a larger one is random numbers of its shape and type."""
@@ -47,15 +50,26 @@ class Values:
         if isinstance(value, dtype):
             return f"tl.{value.name}" if hasattr(value, "name") else str(value)
         if isinstance(value, tuple):
-            items = [self.python(f"{name}_{at}", item) for at, item in enumerate(cast("tuple[Any, ...]", value))]
-            return f"({', '.join(items)}{',' * (len(items) == 1)})"
+            items = cast("tuple[Any, ...]", value)
+            return f"({self._listed(name, items)}{',' * (len(items) == 1)})"
         if is_descriptor(value):
             parts = [list(map(int, each)) for each in (value.shape, value.strides, value.block_shape)]
             rest = ", ".join(map(str, parts))
             return f"TensorDescriptor({self.python(name, value.base)}, {rest}, {getattr(value, 'padding', 'zero')!r})"
         if isinstance(value, np.ndarray):
             return self._array(name, cast(Any, value))
+        if isinstance(value, Orders):
+            return f"Orders({value.text!r})"
+        if isinstance(value, list):
+            return f"[{self._listed(name, cast('list[Any]', value))}]"
+        if isinstance(value, SymmetricArray):
+            return f"tlx_xdsl.symmetric([{self._listed(name, value.arrays)}])"
+        if isinstance(value, PerLaunch):
+            return f"tlx_xdsl.per_launch([{self._listed(name, value.values)}])"
         raise NoPython(f"'{name}' is {type(value).__name__}, which can't be written down")
+
+    def _listed(self, name: str, items: Sequence[Any]) -> str:
+        return ", ".join(self.python(f"{name}_{at}", item) for at, item in enumerate(items))
 
     def _array(self, name: str, array: NDArray[Any]) -> str:
         element = dtype_name(array.dtype)

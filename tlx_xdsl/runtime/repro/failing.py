@@ -18,10 +18,12 @@ from tlx_xdsl.text.verify import verify_module
 from ..driver.compilation import compile_text, frontend_module
 from ..driver.reproducible import copied
 from ..driver.specialization import Specialization
+from ..ranks.arguments import ranks_of
 from ..simulate.interpret import interpret_source, module_of
 from ..simulate.options import PTX, Options
 
-Step: TypeAlias = Literal["frontend", "passes", "Triton", "interpreter", "PTX machine", "launch"]
+Step: TypeAlias = Literal["frontend", "passes", "Triton", "interpreter", "ranks", "PTX machine", "launch"]
+"""Of these, `ranks` is the interpreter with several GPUs."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ def _of_a_run(what: Failing) -> Failure | None:
     text, values, sizes = None, (), (1, 1, 1)
     try:
         sizes = grid_of(what.grid, {**what.arguments}) if what.grid is not None else sizes
+        if ranks_of(what.arguments, what.options.ranks):
+            step = "ranks"
+            given = {name: copied(value) for name, value in what.arguments.items()}
+            interpret_source(what.source, sizes, given, what.options, what.types)
+            return None
         module, found = module_of(what.source, what.arguments, what.options, what.types)
         verify_module(module)
         step = "PTX machine" if what.options.stage == PTX else "interpreter"

@@ -18,6 +18,7 @@ from typing import Any, cast
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.version import __version__
 
 from ..driver.specialization import Specialization
@@ -68,6 +69,10 @@ def write_into(parent: str | Path, source: KernelSource, error: CompilationError
     The step is looked for by running it again. Where nothing fails then, the reproducer is of the step that the
     arguments speak of.
     """
+    options = what.get("options")
+    if isinstance(options, Options) and options.order is not None:
+        # The order in which it has failed, and no other one.
+        what["options"] = replace(options, order=Orders(options.order.text))
     failing = Failing(source, **what)
     failure = find_failure(failing)
     if failure is None:
@@ -103,7 +108,7 @@ def _body(what: Failing, failure: Failure, values: Values) -> str:
             listed = "\n".join(["arguments = [", *arguments, "]"])
             options = _run_options(what.options, values)
             return f"{listed}\ntlx_xdsl.interpret_text({text}, {failure.sizes}, arguments{options})"
-        case "frontend" | "PTX machine" | "launch":
+        case "frontend" | "ranks" | "PTX machine" | "launch":
             file = f"/source/{Path(what.source.filename).name}:{what.source.name}"
             load = f"kernel, _ = load_kernel(str(HERE) + {file!r})"
             if what.grid is not None:

@@ -147,6 +147,8 @@ def interpret_source(
         sizes = grid_of(grid, {**defaults_of(source), **arguments})
         if ranks := ranks_of(arguments, options.ranks):
             return _interpret_ranks(source, sizes, arguments, replace(options, ranks=ranks), types, change)
+        if options.launches > 1:
+            raise InputError(f"launches={options.launches} are those of each rank: add ranks=1 or more")
         specialization, values = _specialized(source, arguments, options, types)
         if options.stage == PTX:
             return _run_final(source, specialization, values, sizes, options)

@@ -276,6 +276,7 @@ def check_options(
     seconds: float = SECONDS,
     stages: Sequence[str] | None = None,
     launches: int | None = None,
+    ranks: int | Iterable[int] = (),
     sizes: Mapping[str, int | Iterable[int] | str] | None = None,
     arguments: Callable[..., Any] | None = None,
     sweep: bool = True,

@@ -204,7 +204,7 @@ class Specializing(CpuKernel):
         return given, {**chosen, **more}
 
 
-OWN_OF_CHECK = ("seconds", "stages", "launches", "prove", "all_orders", "sweep")
+OWN_OF_CHECK = ("seconds", "stages", "launches", "ranks", "prove", "all_orders", "sweep")
 """Options of a check that are none of a run."""
 
 

@@ -11,12 +11,13 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.check.minimize import minimize
 from tlx_xdsl.runtime.check.report import Finding, Launchable, Sizes, Subject, combinations, small_values
-from tlx_xdsl.runtime.check.run import any_values, arrays_of, checked, other_sizes
+from tlx_xdsl.runtime.check.run import RANKS, any_values, arrays_of, checked, other_sizes
+from tlx_xdsl.runtime.ranks.arguments import launches_of, ranks_of
 from tlx_xdsl.runtime.simulate.interpret import Change, Interpretation, interpret_source, module_of
 from tlx_xdsl.runtime.simulate.options import SMALL, Options
 
-from ..launch_line.launches import launch_at
-from ..launch_line.request import read
+from ..launch_line.launches import Launch, launch_at
+from ..launch_line.request import read, size_values
 from .check_formats import FORMATS
 
 
@@ -49,29 +50,52 @@ def stages_of(args: argparse.Namespace) -> list[str]:
     return stages
 
 
+def _ranks(args: argparse.Namespace) -> dict[str, tuple[int, ...]]:
+    """The numbers of GPUs, as values of a size; empty for one alone. Raises CompilationError for another text."""
+    if (text := getattr(args, RANKS, None)) is None:
+        return {}
+    found = size_values(RANKS, text, "--ranks")
+    if 0 in found:
+        raise CompilationError("--ranks: expected numbers of GPUs of at least 1, found 0")
+    return {RANKS: found}
+
+
 def subject_of(args: argparse.Namespace) -> Subject:
     """Return the launch that the command line asks for. Raises CompilationError where it does not fit the kernel."""
     request = read(args)
 
+    on_ranks = _ranks(args)
+
+    def launch_of(sizes: Sizes) -> Launch:
+        if not on_ranks:
+            return launch_at(request, sizes)
+        return launch_at(request, {name: size for name, size in sizes.items() if name != RANKS}, ranks=sizes[RANKS])
+
+    def options_at(found: Launch, sizes: Sizes) -> dict[str, Any]:
+        return {**found.options, **({RANKS: sizes[RANKS]} if on_ranks else {})}
+
     def launchable(sizes: Sizes, change: Change | None) -> Launchable:
-        found = launch_at(request, sizes)
-        launch: dict[str, Any] = {**found.options, "jobs": 1}
+        found = launch_of(sizes)
+        launch: dict[str, Any] = {**options_at(found, sizes), "jobs": 1}
 
         def once(order: Mapping[str, Any]) -> Interpretation:
-            options = Options(**launch, **order)
+            options = Options(**{**launch, **order})
             return interpret_source(found.source, found.grid, found.arguments, options, found.types, change)
 
-        return Launchable(once, arrays_of(found.arguments))
+        ranks = ranks_of(found.arguments, launch.get(RANKS, 0))
+        return Launchable(once, arrays_of(found.arguments), ranks, launches_of(found.arguments))
 
     def rings(sizes: Sizes) -> tuple[int, ...]:
-        found = launch_at(request, sizes)
+        if on_ranks:
+            raise CompilationError(f"--size: '{SMALL}' is for kernels on one GPU, give numbers with --ranks")
+        found = launch_of(sizes)
         return small_values(module_of(found.source, found.arguments, Options(**found.options), found.types)[0])
 
     def module(at: Sizes) -> ModuleOp:
-        found = launch_at(request, at)
-        return any_values(found.source, found.arguments, Options(**found.options))
+        found = launch_of(at)
+        return any_values(found.source, found.arguments, Options(**options_at(found, at)))
 
-    sizes = combinations(request.size_ranges(rings), sweep=args.sweep)
+    sizes = combinations({**request.size_ranges(rings), **on_ranks}, sweep=args.sweep)
 
     def others() -> Iterable[Finding]:
         found = launch_at(request, {})

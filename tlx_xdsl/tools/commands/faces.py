@@ -119,8 +119,12 @@ def _check(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--launches", type=int, metavar="N",
-        help="launches in a row on the same arrays (2 where there are atomics or while loops, as a remark; else 1)",
+        help="launches in a row on the same arrays (2 where there are atomics or while loops, as a remark; else 1); "
+        "with --ranks each rank's, with no barrier between ranks (as many as per_launch has values for, else 1)",
     )  # fmt: skip
+    parser.add_argument(
+        "--ranks", metavar="N,...", help="GPUs that run the grid side by side, each all of it: all numbers are run"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of random numbers (0)")
     parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (text)")
 

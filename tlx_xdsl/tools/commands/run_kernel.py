@@ -19,6 +19,7 @@ from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor
+from tlx_xdsl.runtime.ranks.arguments import of_each_rank
 from tlx_xdsl.runtime.simulate.interpret import Interpretation, argument_types, interpret_module, interpret_source
 from tlx_xdsl.runtime.simulate.options import FRONTEND, PTX, Options
 
@@ -92,7 +93,7 @@ class _Launched:
 
 def _kernel(args: argparse.Namespace) -> _Launched:
     request = read(args)
-    launch = launch_at(request, request.sizes)
+    launch = launch_at(request, request.sizes, ranks=args.ranks)
     what = launch.source, launch.grid, launch.arguments
 
     def run(options: Options) -> tuple[Interpretation, Comparison | None]:
@@ -108,6 +109,8 @@ def _kernel(args: argparse.Namespace) -> _Launched:
 def _text(args: argparse.Namespace, path: str, function: str | None) -> _Launched:
     if args.constexpr:
         raise CompilationError("--constexpr: IR has no compile-time arguments any more")
+    if args.ranks:
+        raise CompilationError("--ranks: takes a kernel as FILE.py:KERNEL")
     module = load_ir(path)
     hints = {name: hint_of_type(type_) for name, type_ in argument_types(kernel_of(module, function)).items()}
     said = said_of(args, KernelDefaults())
@@ -129,22 +132,33 @@ class _Run:
 
     def __init__(self, args: argparse.Namespace, said: Said, values: Mapping[str, Any]):
         self._args = args
-        self._arrays: dict[str, NDArray[Any]] = {}
+        self._arrays: dict[str, list[NDArray[Any]]] = {}
+        """By name: one array, or on several ranks that of each."""
         for name, value in values.items():
-            for part, item in flattened(name, value) if _has_array(value) else ():
-                if _has_array(item):
-                    self._arrays[part] = item.base if is_descriptor(item) else item
-        self._before = {name: array.copy() for name, array in self._arrays.items()}
-        self._names: dict[str, Any] = numbers_of(values) | {name: wide(array) for name, array in self._before.items()}
+            for each in of_each_rank(value):
+                for part, item in flattened(name, each) if _has_array(each) else ():
+                    if _has_array(item):
+                        self._arrays.setdefault(part, []).append(item.base if is_descriptor(item) else item)
+        self._before = {name: [array.copy() for array in arrays] for name, arrays in self._arrays.items()}
+        self._names: dict[str, Any] = numbers_of(values) | {
+            name: np.stack([*map(wide, arrays)]) if args.ranks else wide(arrays[0])
+            for name, arrays in self._before.items()
+        }
         self._saved = self._known(said, "save")
         for path in self._saved.values():
             if not (folder := Path(path).parent).is_dir():
                 raise CompilationError(f"--save: there is no folder '{folder}'")
         # Over the arrays from before the run: what is wrong with an expression is said before it, too.
         self._expected = {
-            name: expected_array(name, self._arrays[name], expression, self._names)
+            name: [
+                expected_array(name, array, expression, {**self._names, **({"rank": rank} if args.ranks else {})})
+                for rank, array in enumerate(self._arrays[name])
+            ]
             for name, expression in self._known(said, "check").items()
         }
+
+    def _named(self, name: str, rank: int) -> str:
+        return f"{name} of rank {rank}" if self._args.ranks else name
 
     def _known(self, said: Said, option: str) -> Mapping[str, str]:
         result = said.lists[option]
@@ -161,15 +175,21 @@ class _Run:
         """
         for diagnostic in result.warnings:
             say(diagnostic)
-        changed = [name for name, array in self._arrays.items() if array.tobytes() != self._before[name].tobytes()]
-        for name in changed:
-            print(f"{name}: {summary(self._arrays[name])}")
+        changed = [
+            (name, rank)
+            for name, arrays in self._arrays.items()
+            for rank, array in enumerate(arrays)
+            if array.tobytes() != self._before[name][rank].tobytes()
+        ]
+        for name, rank in changed:
+            print(f"{self._named(name, rank)}: {summary(self._arrays[name][rank])}")
         if not changed:
             print("no array has changed")
         what = "cluster" if in_clusters else "program"
+        again = f", launched {self._args.launches} times," if self._args.launches > 1 else ""
         jobs = f", {result.jobs} processes" if result.jobs > 1 else ""
         print(
-            f"{result.clusters} {what}{'' if result.clusters == 1 else 's'} in {result.seconds:.2f} s: "
+            f"{result.clusters} {what}{'' if result.clusters == 1 else 's'}{again} in {result.seconds:.2f} s: "
             + (
                 f"{result.turns:,} turns, {self._args.schedule}, seed {self._args.seed}{jobs}"
                 if result.ptx is None
@@ -181,9 +201,11 @@ class _Run:
 
             report_ptx(result.ptx, comparison, profile=self._args.profile)
         for name, path in self._saved.items():
-            np.save(path, self._arrays[name])
-        for name, expected in self._expected.items():
-            check_array(name, self._arrays[name], expected, self._args.tolerance)
+            arrays = self._arrays[name]
+            np.save(path, np.stack(arrays) if self._args.ranks else arrays[0])
+        for name, of_ranks in self._expected.items():
+            for rank, expected in enumerate(of_ranks):
+                check_array(self._named(name, rank), self._arrays[name][rank], expected, self._args.tolerance)
         if result.ptx is not None:
             from .ptx_report import check_same, report_faults
 

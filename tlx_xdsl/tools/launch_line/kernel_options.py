@@ -47,6 +47,8 @@ values of arguments:
   desc(randn:fp16[512,512], [64,64])     a tensor descriptor with its block
   (randn[64], 3)                         a tuple
   randn:fp16[M,2*K]   M*K                over the names that --size gives
+  symmetric:zeros:i32[4]                 with --ranks: an array on each rank, which all reach; others each has alone
+  rank   rank+1   per_launch(1, 2)       with --ranks: a number that differs between ranks, or between --launches
 Types and blocks that the file's TLX_COMPILE states may be left out: --arg a_desc=randn[512,512].
 """
 """How values are written on a command line."""

@@ -23,6 +23,7 @@ from tlx_xdsl.runtime.driver.host_values import Typed, defaults_of, numpy_dtype,
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 from .expressions import evaluate
+from .rank_values import check_for_one, value_on_ranks
 from .request import Request, Said, constexpr_value
 
 _LAUNCH = ("num_warps", "num_ctas", "cluster", "target", "enable_fp_fusion", "num_stages", "passes")
@@ -48,14 +49,17 @@ class Launch:
     options: Mapping[str, Any]
 
 
-def launch_at(request: Request, sizes: Mapping[str, int], contents: Contents = "all") -> Launch:
-    """Return the launch that a command line says, at these sizes. Raises CompilationError for what does not fit."""
+def launch_at(request: Request, sizes: Mapping[str, int], contents: Contents = "all", ranks: int = 0) -> Launch:
+    """Return the launch that a command line says, at these sizes; with `ranks`, on that many GPUs.
+
+    Raises CompilationError for what does not fit.
+    """
     source = request.source
-    given = _given(request, sizes, contents)
+    given = _given(request, sizes, contents, ranks)
     _check_missing(request, {**given.constants, **given.values})
     arguments = {name: constexpr(value) for name, value in given.constants.items() if name not in given.values}
     arguments |= given.values
-    names = {**sizes, **defaults_of(source), **given.constants, **given.values}
+    names = {**sizes, **({"ranks": ranks} if ranks else {}), **defaults_of(source), **given.constants, **given.values}
     options = {name: request.options[name] for name in _LAUNCH}
     return Launch(source, arguments, given.types, names, grid_of(request, names), options)
 
@@ -92,7 +96,7 @@ class _Given:
     """What is not to be derived from values."""
 
 
-def _given(request: Request, sizes: Mapping[str, int], contents: Contents = "all") -> _Given:
+def _given(request: Request, sizes: Mapping[str, int], contents: Contents = "all", ranks: int = 0) -> _Given:
     source, defaults, texts, stated = request.source, request.defaults, request.lists["arg"], request.lists["constexpr"]
     _check_sizes(request, sizes)
     # A parameter with the name of a size has its value, unless the command line says another one.
@@ -100,11 +104,20 @@ def _given(request: Request, sizes: Mapping[str, int], contents: Contents = "all
     for name in (*texts, *defaults.constexprs, *own, *stated):
         _check_parameter(name, source)
     passed = {name: size for name, size in own.items() if name not in stated and not _is_constant(source, name)}
-    constants = {name: _constant(name, text, sizes) for name, text in stated.items()}
+    known = {**sizes, "ranks": ranks} if ranks else sizes
+    constants = {name: _constant(name, text, known) for name, text in stated.items()}
     hints = {name: hint_of_signature(defaults.signature.get(name)) for name in (*texts, *own)}
-    values = {
-        name: fitting_value(name, text, hints[name], request.seed, sizes, contents) for name, text in texts.items()
-    }
+
+    def value(name: str, text: str) -> Any:
+        def read(text: str, of_rank: Mapping[str, int], draw: tuple[int, ...]) -> Any:
+            return fitting_value(name, text, hints[name], request.seed, {**sizes, **of_rank}, contents, draw)
+
+        if ranks:
+            return value_on_ranks(name, text, ranks, read, _items)
+        check_for_one(name, text)
+        return read(text, {}, ())
+
+    values = {name: value(name, text) for name, text in texts.items()}
     types = {
         name: defaults.signature[name]
         for name, hint in hints.items()
@@ -241,22 +254,29 @@ def argument_value(
     seed: int,
     sizes: Mapping[str, int] | None = None,
     contents: Contents = "all",
+    draw: tuple[int, ...] = (),
 ) -> Any:
-    """The value of the argument `name`; its random numbers depend on the seed and on the name.
+    """The value of the argument `name`; its random numbers depend on the seed, on the name, and on `draw`.
 
     Shapes and numbers may be expressions over the names of `sizes`. `contents` says which arrays are filled.
 
     Raises CompilationError for a text that means nothing, and OSError for a file that can't be read.
     """
-    random = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    random = np.random.default_rng([seed, zlib.crc32(name.encode()), *draw])
     return _Reader(name, random, sizes or {}, contents).read(text.strip(), hint)
 
 
 def fitting_value(
-    name: str, text: str, hint: Hint, seed: int, sizes: Mapping[str, int], contents: Contents = "all"
+    name: str,
+    text: str,
+    hint: Hint,
+    seed: int,
+    sizes: Mapping[str, int],
+    contents: Contents = "all",
+    draw: tuple[int, ...] = (),
 ) -> Any:
     """The value of an argument, as `argument_value` reads it, of the kind that its type says."""
-    value = argument_value(name, text, hint, seed, sizes, contents)
+    value = argument_value(name, text, hint, seed, sizes, contents, draw)
     if hint.is_number and hint.dtype is not None and hint.dtype.kind in "iu" and isinstance(value, float):
         raise CompilationError(f"--arg {name}: expected an integer, found '{text}'")
     if hint.dtype is not None and not hint.is_number and isinstance(value, bool | int | float | np.generic):

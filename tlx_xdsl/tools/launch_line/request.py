@@ -190,18 +190,24 @@ MOST_VALUES = 10_000
 """Values of one size."""
 
 
-def size_values(name: str, text: str) -> tuple[int, ...]:
-    """The values that `--size name=text` lists, in this order. Raises CompilationError for another text."""
+def size_values(name: str, text: str, option: str = "") -> tuple[int, ...]:
+    """The values that `--size name=text` lists, or an option of its own, in this order.
+
+    Raises CompilationError for another text.
+    """
     values: list[int] = []
+    example = "2,3,4" if option else f"{name}=0..3,7"
+    found = text if option else f"{name}={text}"
+    option = option or "--size"
     for item in text.split(","):
         first, dots, last = (part.strip() for part in item.partition(".."))
         if not first.isdecimal() or (dots and not last.isdecimal()):
-            raise CompilationError(f"--size: expected values such as {name}=0..3,7, found '{name}={text}'")
+            raise CompilationError(f"{option}: expected values such as {example}, found '{found}'")
         low, high = int(first), int(last or first)
         if low > high:
-            raise CompilationError(f"--size: '{item.strip()}' of '{name}' has no values, the smaller number is first")
+            raise CompilationError(f"{option}: '{item.strip()}' of '{name}' has no values, the smaller number is first")
         if len(values) + high - low + 1 > MOST_VALUES:
-            raise CompilationError(f"--size: '{name}' has more than {MOST_VALUES:,} values")
+            raise CompilationError(f"{option}: '{name}' has more than {MOST_VALUES:,} values")
         values.extend(range(low, high + 1))
     return tuple(dict.fromkeys(values))
 
