@@ -48,7 +48,7 @@ BUDGETS: dict[str, float] = {
     "frontend": 76_000,
     "gate": 9_500,
     "interpreter": 99_000,
-    "kernels": 129_000,
+    "kernels": 129_500,
     "language": 24_000,
     "layouts": 21_000,
     "numerics": 17_500,

@@ -18,8 +18,7 @@ from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..operators import comm as operators
 from . import reduce
-from .launches import call, check_contiguous, here, launch_on, memory, operands_of, results
-from .signals import FIRST
+from .launches import call, check_contiguous, here, launch_on, memory, operands_of, pads_of, results
 
 kernels: Any = reduce
 
@@ -161,8 +160,11 @@ def gather_launch(ranks: Ranks, given: Sequence[Operand], out: Sequence[Operand]
     block, programs = _division(given[0], part)
     dtype, world = given[0].value.dtype, ranks.world_size
 
+    def source_of(signal: int) -> int:
+        return signal // programs % world
+
     def make() -> Any:
-        return ranks.allocate(2 * length, dtype), ranks.signals(FIRST.value + world * programs)
+        return ranks.allocate(2 * length, dtype), pads_of(ranks, "all_gather", world * programs, source_of)
 
     staging, pads = memory(ranks, ("all_gather", part, str(dtype)), make)
     return launch_on(
@@ -179,11 +181,14 @@ def _launch(kernel: Any, ranks: Ranks, given: Sequence[Operand], out: Sequence[O
     two_shot = kernel is kernels.all_reduce_two_shot
     block, programs = _division(given[0], part)
 
+    def source_of(signal: int) -> int:
+        return signal // programs % world
+
     def make() -> dict[str, Any]:
         made = {"staging": ranks.allocate(2 * world * part, dtype)}
         if two_shot:
             made["sums"] = ranks.allocate(part, dtype)
-        made["pads"] = ranks.signals(FIRST.value + 2 * world * programs)
+        made["pads"] = pads_of(ranks, kernel.source.name, 2 * world * programs, source_of)
         return made
 
     shared = memory(ranks, (kernel.source.name, count, str(dtype)), make)

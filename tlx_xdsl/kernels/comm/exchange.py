@@ -20,8 +20,7 @@ from ..calls.operands import Operand, check_shape, check_types, empty, operand
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from . import experts as _experts
-from .launches import call, check_contiguous, here, launch_on, local, operands_of, results, values_of
-from .signals import FIRST
+from .launches import call, check_contiguous, here, launch_on, local, operands_of, pads_of, results, values_of
 
 kernels: Any = _experts
 
@@ -69,8 +68,14 @@ class Exchange:
         self.back = ranks.allocate((world, self.capacity, width), dtype)
         self.numbers = ranks.allocate((world, self.capacity), int32)
         self.arrived = ranks.allocate((world,), int32)
-        self.pads = ranks.signals(FIRST.value + 2 * world * self.programs + world)
-        self.return_pads = ranks.signals(FIRST.value + 2 * world)
+        programs = self.programs
+
+        def source_of(signal: int) -> int:
+            return signal if signal < world else signal // programs % world
+
+        # Signals of launches that begin, and then those of programs, in the second phase.
+        self.pads = pads_of(ranks, "Exchange.dispatch", max(world, 2 * world * programs), source_of)
+        self.return_pads = pads_of(ranks, "Exchange.combine", 2 * world, lambda signal: signal % world)
         made = [operand("Exchange", "like", each) for each in values_of(ranks, "Exchange", "like", like)]
         self.places = here(ranks, [empty(each, (self.capacity,), "i32") for each in made])
         self._owners = 1 << (world - 1).bit_length()

@@ -23,7 +23,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .signals import FIRST, after, announce_launch, begin_launch, signal_others, wait_for
+from .signals import FIRST, after, announce_launch, begin_launch, counters, signal_others, wait_for
 
 
 @tlx_xdsl.jit
@@ -50,17 +50,17 @@ def copy_row(source, target, width, BLOCK: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def wait_for_all_to_begin(pads, rank, number):
+def wait_for_all_to_begin(pads, rank, number, LIMIT: tl.constexpr):
     """Wait until all other ranks have begun launch `number`."""
     world: tl.constexpr = tlx.world_size(pads)
     for i in tl.static_range(1, world):
-        tlx.wait_signal(tlx.peer(pads, rank), FIRST + after(rank, i, world), number)
+        tlx.wait_signal(counters(pads, rank), FIRST + after(rank, i, world), number, limit_ns=LIMIT)
 
 
 @tlx_xdsl.jit
 def dispatch(
     x, experts, places, counts, rows, numbers, arrived, pads, assignments, width, capacity,
-    EXPERTS: tl.constexpr, CHOICES: tl.constexpr, BLOCK: tl.constexpr,
+    EXPERTS: tl.constexpr, CHOICES: tl.constexpr, BLOCK: tl.constexpr, LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """Store rows of x to the owners of their experts: `rows` [source][capacity][width], `numbers` [source][capacity].
 
@@ -70,7 +70,7 @@ def dispatch(
     rank = tlx.rank(pads)
     number = begin_launch(pads)
     announce_launch(pads, rank, number)
-    wait_for_all_to_begin(pads, rank, number)
+    wait_for_all_to_begin(pads, rank, number, LIMIT)
     for a in range(tl.program_id(0), assignments, tl.num_programs(0)):
         expert = tl.load(experts + a)
         owner = expert // EXPERTS
@@ -83,13 +83,13 @@ def dispatch(
             tl.store(tlx.peer(arrived, owner) + rank, tl.load(counts + owner))
     signal_others(pads, rank, number, 1)
     for i in tl.static_range(1, world):
-        wait_for(pads, rank, after(rank, i, world), number, 1)
+        wait_for(pads, rank, after(rank, i, world), number, 1, LIMIT)
 
 
 @tlx_xdsl.jit
 def combine(
     y, experts, places, weights, arrived, back, pads, out, tokens, width, capacity,
-    EXPERTS: tl.constexpr, CHOICES: tl.constexpr, BLOCK: tl.constexpr,
+    EXPERTS: tl.constexpr, CHOICES: tl.constexpr, BLOCK: tl.constexpr, LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """Store results to where their rows came from, and add those of each token: `y` is as `rows`, and `back` too.
 
@@ -99,17 +99,17 @@ def combine(
     rank = tlx.rank(pads)
     number = begin_launch(pads)
     announce_launch(pads, rank, number)
-    wait_for_all_to_begin(pads, rank, number)
+    wait_for_all_to_begin(pads, rank, number, LIMIT)
     for i in tl.static_range(1, world + 1):
         to = after(rank, i, world)
         for place in range(tl.program_id(0), tl.load(tlx.peer(arrived, rank) + to), tl.num_programs(0)):
             source = y + (to * capacity + place).to(tl.int64) * width
             copy_row(source, tlx.peer(back, to) + (rank * capacity + place).to(tl.int64) * width, width, BLOCK)
         # All programs of a rank add to one counter of each rank, this one among them.
-        tlx.signal(tlx.peer(pads, to), FIRST + world + rank)
+        tlx.signal(counters(pads, to), FIRST + world + rank)
     for i in tl.static_range(world):
         counter = FIRST + world + after(rank, i, world)
-        tlx.wait_signal(tlx.peer(pads, rank), counter, number * tl.num_programs(0))
+        tlx.wait_signal(counters(pads, rank), counter, number * tl.num_programs(0), limit_ns=LIMIT)
     results = tlx.peer(back, rank)
     for token in range(tl.program_id(0), tokens, tl.num_programs(0)):
         for begin in range(0, width, BLOCK):

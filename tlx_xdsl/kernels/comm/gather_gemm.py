@@ -30,7 +30,7 @@ from ..gemm.device import divided, tile_offsets
 from ..gemm.epilogue import store_tile
 from ..rings import next_place
 from .gemm_scatter import multiplied_tile
-from .signals import FIRST, after, announce_launch, begin_launch
+from .signals import FIRST, after, announce_launch, begin_launch, counters
 
 
 @tlx_xdsl.jit
@@ -69,14 +69,14 @@ def copy_piece(source, target, buffers, loaded, number, chunks, DEPTH: tl.conste
 @tlx_xdsl.jit
 def send_rows(
     a, gathered, pads, rank, launch, M, K, buffers, loaded,
-    BLOCK_M: tl.constexpr, PIECE: tl.constexpr, DEPTH: tl.constexpr,
+    BLOCK_M: tl.constexpr, PIECE: tl.constexpr, DEPTH: tl.constexpr, LIMIT: tl.constexpr,
 ):  # fmt: skip
     """Store this program's pieces of the rank's rows to all others, and signal each."""
     world: tl.constexpr = tlx.world_size(pads)
     number = 0
     for i in tl.static_range(1, world):
         to = after(rank, world - i, world)
-        tlx.wait_signal(tlx.peer(pads, rank), FIRST + to, launch)
+        tlx.wait_signal(counters(pads, rank), FIRST + to, launch, limit_ns=LIMIT)
         target = tlx.peer(gathered, to) + (rank * M).to(tl.int64) * K
         for piece in range(tl.program_id(0), M // PIECE, tl.num_programs(0)):
             at = (piece * PIECE).to(tl.int64) * K
@@ -84,7 +84,7 @@ def send_rows(
             tlx.async_descriptor_store_wait(0, read=False)
             tlx.fence("async_global")
             counter = arrivals_of_rows(pads, rank, piece // (BLOCK_M // PIECE), M // BLOCK_M)
-            tlx.signal(tlx.peer(pads, to), counter)
+            tlx.signal(counters(pads, to), counter)
 
 
 @tlx_xdsl.jit
@@ -125,6 +125,7 @@ def all_gather_gemm(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, B_COLUMNS: tl.constexpr,
     CONSUMERS: tl.constexpr, PIECE: tl.constexpr, CHUNK: tl.constexpr, DEPTH: tl.constexpr,
+    LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """C = the rows of A of all ranks, M each, times B; see the file's top.
 
@@ -178,7 +179,7 @@ def all_gather_gemm(
                 off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
                 if source != rank:
                     counter = arrivals_of_rows(pads, source, off_m // BLOCK_M, M // BLOCK_M)
-                    tlx.wait_signal(tlx.peer(pads, rank), counter, launch * (BLOCK_M // PIECE))
+                    tlx.wait_signal(counters(pads, rank), counter, launch * (BLOCK_M // PIECE), limit_ns=LIMIT)
                     tlx.fence("async_global")
                 for k in range(num_k):
                     wait_for_stage(empty, None, stage, phase, 0, 1)
@@ -195,4 +196,4 @@ def all_gather_gemm(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
 
         with tlx.async_task(num_warps=1, registers=40):  # copier
-            send_rows(a, gathered, pads, rank, launch, M, K, chunks, loaded, BLOCK_M, PIECE, DEPTH)
+            send_rows(a, gathered, pads, rank, launch, M, K, chunks, loaded, BLOCK_M, PIECE, DEPTH, LIMIT)

@@ -30,7 +30,7 @@ from ..gemm.cooperative import load_strips, multiplied, released, tile_rings, wa
 from ..gemm.device import divided, operand, tile_offsets
 from ..gemm.epilogue import halves
 from ..rings import next_place
-from .signals import FIRST, announce_launch, begin_launch
+from .signals import FIRST, announce_launch, begin_launch, counters
 
 
 @tlx_xdsl.jit
@@ -67,16 +67,16 @@ def send_parts(sums, target, wire, first, NUMBER: tl.constexpr, PART_N: tl.const
 
 
 @tlx_xdsl.jit
-def load_part(place, wire, came, first, ITEM: tl.constexpr, SOURCES: tl.constexpr, BUFFERS: tl.constexpr):
-    """Start load ITEM of a tile: part ITEM // SOURCES of the other rank ITEM % SOURCES, to its place in the ring."""
+def load_part(place, wire, came, first, item, SOURCES: tl.constexpr, BUFFERS: tl.constexpr):
+    """Start load `item` of a tile: part item // SOURCES of other rank item % SOURCES, to its place in the ring."""
     base, rank, stride = place
     ELEMENTS: tl.constexpr = wire.shape[0] * wire.shape[1]
     BYTES: tl.constexpr = ELEMENTS * tlx.size_of(tlx.dtype_of(wire))
-    OTHER: tl.constexpr = ITEM % SOURCES
-    source = tl.where(rank <= OTHER, OTHER + 1, OTHER)
-    index = first + ITEM % BUFFERS
+    other = item % SOURCES
+    source = tl.where(rank <= other, other + 1, other)
+    index = first + item % BUFFERS
     tlx.barrier_expect_bytes(came[index], BYTES)
-    pointer = base + source.to(tl.int64) * stride + ITEM // SOURCES * ELEMENTS
+    pointer = base + source.to(tl.int64) * stride + item // SOURCES * ELEMENTS
     tlx.async_load(pointer, wire[index], bulk=True, bulk_size=BYTES, barrier=came[index])
 
 
@@ -102,8 +102,8 @@ def add_parts(
         rank = place[1]
         own = sums[0]
         total = tl.where(rank == 0, own, 0.0)
-        for other in tl.static_range(SOURCES):
-            item: tl.constexpr = NUMBER * SOURCES + other
+        for other in range(SOURCES):
+            item = NUMBER * SOURCES + other
             index = first + item % BUFFERS
             tlx.barrier_wait(came[index], (turn + item // BUFFERS) & 1)
             total += tlx.local_load(wire[index]).to(tl.float32)
@@ -124,7 +124,7 @@ def signal_sent(pads, to, tile, part: tl.constexpr, CONSUMERS: tl.constexpr):
     if to >= 0:
         tlx.async_descriptor_store_wait(0, read=False)
         tlx.fence("async_global")
-        tlx.signal(tlx.peer(pads, to), arrivals(pads, tile, part, CONSUMERS))
+        tlx.signal(counters(pads, to), arrivals(pads, tile, part, CONSUMERS))
 
 
 @tlx_xdsl.jit
@@ -157,7 +157,7 @@ def gemm_reduce_scatter(
     GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr,
-    B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr,
+    B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr, LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """Store rows r, on rank r, of the sum over ranks of A @ B. M is the number of rows of one rank; see the file's top.
 
@@ -224,7 +224,8 @@ def gemm_reduce_scatter(
                 signal_sent(pads, to, sent, part, CONSUMERS)
                 if owner == rank:
                     to = -1
-                    tlx.wait_signal(tlx.peer(pads, rank), arrivals(pads, tile, part, CONSUMERS), number * SOURCES)
+                    counter = arrivals(pads, tile, part, CONSUMERS)
+                    tlx.wait_signal(counters(pads, rank), counter, number * SOURCES, limit_ns=LIMIT)
                     tlx.fence("async_global")
                     at = (tile * CONSUMERS + part).to(tl.int64) * (PART_M * BLOCK_N)
                     stride = owned.to(tl.int64) * (BLOCK_M * BLOCK_N)
@@ -240,7 +241,7 @@ def gemm_reduce_scatter(
                     turn += ITEMS // BUFFERS
                 else:
                     if owner != known:
-                        tlx.wait_signal(tlx.peer(pads, rank), FIRST + owner, number)
+                        tlx.wait_signal(counters(pads, rank), FIRST + owner, number, limit_ns=LIMIT)
                     known = owner
                     to = owner
                     sent = tile

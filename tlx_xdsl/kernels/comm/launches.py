@@ -17,8 +17,10 @@ from ..calls.launching import Launch, check_hopper
 from ..calls.operands import Operand, check_places, empty, operand
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
+from .signals import FIRST, REPORT
 
 _MEMORY: WeakKeyDictionary[Ranks, dict[Any, Any]] = WeakKeyDictionary()
+_PADS: WeakKeyDictionary[Ranks, list[tuple[str, Any, Callable[[int], int]]]] = WeakKeyDictionary()
 
 
 def memory(ranks: Ranks, key: Any, make: Callable[[], Any]) -> Any:
@@ -27,6 +29,31 @@ def memory(ranks: Ranks, key: Any, make: Callable[[], Any]) -> Any:
     if key not in held:
         held[key] = make()
     return held[key]
+
+
+def pads_of(ranks: Ranks, what: str, count: int, source: Callable[[int], int]) -> Any:
+    """Allocate the counters of a plan, with `count` signals; `source` says of which rank each is, -1 for all others."""
+    pads = ranks.signals(REPORT.value + FIRST.value + count)
+    _PADS.setdefault(ranks, []).append((what, pads, source))
+    return pads
+
+
+def check_waits(ranks: Ranks) -> None:
+    """Raise RuntimeError where a kernel of this process has waited longer than the engine's limit, and has given up.
+
+    To be called when the launches are over. Results of that launch are undefined then, and the counters of the ranks no
+    longer agree: make another engine. A kernel with tasks (a product) ends with an error of the CUDA driver instead.
+    """
+    for what, pads, source in _PADS.get(ranks, ()):
+        for memory in local(ranks, pads):
+            gave_up, index, expected, found = (int(each) for each in memory[: REPORT.value].tolist())
+            if gave_up:
+                rank = source(index - FIRST.value)
+                of = "another rank" if rank < 0 else f"rank {rank}"
+                raise RuntimeError(
+                    f"{what}: rank {ranks.rank} gave up waiting for {of}: signal {index} is {found}, and was expected "
+                    f"to be {expected}; make another engine of ranks"
+                )
 
 
 def values_of(ranks: Ranks, function: str, name: str, given: Any) -> list[Any]:
@@ -100,6 +127,8 @@ def launch_on(
     values = {name: here(ranks, each) for name, each in of_ranks.items()}
     for name, value in shared.items():
         values[name] = value if ranks.rank is None or not hasattr(value, "peers") else value.peers(ranks.rank)
+    if "LIMIT" in kernel.arg_names:
+        constants = {**constants, "LIMIT": getattr(ranks, "limit_ns", None)}
     return Launch.of(
         kernel, (programs,), values, constants, like.device, sources, aligned, num_warps=num_warps
     )  # fmt: skip

@@ -22,8 +22,7 @@ from .collectives import all_gather, all_reduce, gather_launch
 from .config import ProductConfig
 from .gather_gemm import all_gather_gemm as gather_kernel
 from .gemm_scatter import gemm_reduce_scatter as scatter_kernel
-from .launches import call, check_contiguous, here, launch_on, local, memory, operands_of, results, values_of
-from .signals import FIRST
+from .launches import call, check_contiguous, here, launch_on, local, memory, operands_of, pads_of, results, values_of
 
 DTYPES = ("fp16", "bf16")
 
@@ -168,7 +167,8 @@ def _scatter(
 
     def make() -> Any:
         staging = ranks.allocate(tiles * tile.block_m * tile.block_n, dtype)
-        return staging, ranks.signals(FIRST.value + world + owned * tile.consumers)
+        count = world + owned * tile.consumers
+        return staging, pads_of(ranks, "gemm_reduce_scatter", count, lambda each: each if each < world else -1)
 
     staging, pads = memory(ranks, ("gemm_reduce_scatter", m, n, k, str(dtype), tile), make)
     return launch_on(
@@ -219,8 +219,14 @@ def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepa
     chunk = min(_CHUNK, (piece * k) & -(piece * k))
     dtype = left[0].value.dtype
 
+    blocks = m // tile.block_m
+
     def make() -> Any:
-        return ranks.allocate((m * world, k), dtype), ranks.signals(FIRST.value + world + world * (m // tile.block_m))
+        def source_of(signal: int) -> int:
+            return signal if signal < world else (signal - world) // blocks
+
+        gathered = ranks.allocate((m * world, k), dtype)
+        return gathered, pads_of(ranks, "all_gather_gemm", world + world * blocks, source_of)
 
     gathered, pads = memory(ranks, ("all_gather_gemm", m, n, k, str(dtype), tile), make)
     b_descs, b_columns = _described(right, (tile.block_k, tile.block_n))

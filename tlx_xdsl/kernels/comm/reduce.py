@@ -21,7 +21,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .signals import after, begin_launch, signal_others, slot, wait_for
+from .signals import after, begin_launch, counters, signal_others, slot, wait_for
 
 
 @tlx_xdsl.jit
@@ -40,7 +40,7 @@ def sum_of_ranks(received, turn, offsets, mask, length, world: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr):
+def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr, LIMIT: tl.constexpr = None):
     """Store the sum over ranks of x, of n elements; `staging` has [2][world][length] on each rank, length >= n."""
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
@@ -54,7 +54,7 @@ def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr):
             tl.store(target + offsets, value, offsets < n)
     signal_others(pads, rank, number, 0)
     for i in tl.static_range(1, world):
-        wait_for(pads, rank, after(rank, i, world), number, 0)
+        wait_for(pads, rank, after(rank, i, world), number, 0, LIMIT)
     received = tlx.peer(staging, rank)
     for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
@@ -63,7 +63,7 @@ def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def scatter_parts(x, staging, pads, rank, number, n, part, BLOCK: tl.constexpr):
+def scatter_parts(x, staging, pads, rank, number, n, part, BLOCK: tl.constexpr, LIMIT: tl.constexpr):
     """Store part s of x to rank s, for all s, and signal each; then wait for those that come to this rank."""
     world: tl.constexpr = tlx.world_size(pads)
     for i in tl.static_range(1, world + 1):
@@ -75,21 +75,21 @@ def scatter_parts(x, staging, pads, rank, number, n, part, BLOCK: tl.constexpr):
             mask = (offsets < part) & (begin + offsets < n)
             tl.store(target + offsets, tl.load(x + begin + offsets, mask), mask)
         if i < world:
-            tlx.signal(tlx.peer(pads, to), slot(rank, world, 0), number, op="set")
+            tlx.signal(counters(pads, to), slot(rank, world, 0), number, op="set")
     for i in tl.static_range(1, world):
-        wait_for(pads, rank, after(rank, i, world), number, 0)
+        wait_for(pads, rank, after(rank, i, world), number, 0, LIMIT)
     # What this rank has for itself was written by other threads, if there is no other rank.
     if world == 1:
         tl.debug_barrier()
 
 
 @tlx_xdsl.jit
-def reduce_scatter(x, staging, pads, out, n, part, BLOCK: tl.constexpr):
+def reduce_scatter(x, staging, pads, out, n, part, BLOCK: tl.constexpr, LIMIT: tl.constexpr = None):
     """Store part r of the sum over ranks of x, on rank r: x has n = world * part elements, `staging` 2 * n."""
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
     number = begin_launch(pads)
-    scatter_parts(x, staging, pads, rank, number, n, part, BLOCK)
+    scatter_parts(x, staging, pads, rank, number, n, part, BLOCK, LIMIT)
     received = tlx.peer(staging, rank)
     for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
@@ -98,7 +98,7 @@ def reduce_scatter(x, staging, pads, out, n, part, BLOCK: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def all_reduce_two_shot(x, staging, sums, pads, out, n, part, BLOCK: tl.constexpr):
+def all_reduce_two_shot(x, staging, sums, pads, out, n, part, BLOCK: tl.constexpr, LIMIT: tl.constexpr = None):
     """Store the sum over ranks of x, of n <= world * part elements; `staging` has [2][world][part], `sums` [part].
 
     `sums` is there once: it is written after the others have signalled in this launch, so they have read the last one.
@@ -106,7 +106,7 @@ def all_reduce_two_shot(x, staging, sums, pads, out, n, part, BLOCK: tl.constexp
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
     number = begin_launch(pads)
-    scatter_parts(x, staging, pads, rank, number, n, part, BLOCK)
+    scatter_parts(x, staging, pads, rank, number, n, part, BLOCK, LIMIT)
     received = tlx.peer(staging, rank)
     mine = tlx.peer(sums, rank)
     begin = rank.to(tl.int64) * part
@@ -117,18 +117,18 @@ def all_reduce_two_shot(x, staging, sums, pads, out, n, part, BLOCK: tl.constexp
         tl.store(mine + offsets, total, mask)
         tl.store(out + begin + offsets, total, mask)
     signal_others(pads, rank, number, 1)
-    load_parts(sums, pads, out, rank, number, 0, n, part, 1, BLOCK)
+    load_parts(sums, pads, out, rank, number, 0, n, part, 1, BLOCK, LIMIT)
 
 
 @tlx_xdsl.jit
 def load_parts(
-    parts, pads, out, rank, number, first, n, part, PHASE: tl.constexpr, BLOCK: tl.constexpr
+    parts, pads, out, rank, number, first, n, part, PHASE: tl.constexpr, BLOCK: tl.constexpr, LIMIT: tl.constexpr
 ):  # fmt: skip
     """Load part s from rank s, from element `first` of its memory on, for all others, as they signal."""
     world: tl.constexpr = tlx.world_size(pads)
     for i in tl.static_range(1, world):
         source = after(rank, i, world)
-        wait_for(pads, rank, source, number, PHASE)
+        wait_for(pads, rank, source, number, PHASE, LIMIT)
         values = tlx.peer(parts, source) + first
         begin = source.to(tl.int64) * part
         for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
@@ -138,7 +138,7 @@ def load_parts(
 
 
 @tlx_xdsl.jit
-def all_gather(x, staging, pads, out, part, length, BLOCK: tl.constexpr):
+def all_gather(x, staging, pads, out, part, length, BLOCK: tl.constexpr, LIMIT: tl.constexpr = None):
     """Store x of rank 0, x of rank 1, ..., of `part` elements each; `staging` has [2][length] on each rank."""
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
@@ -152,4 +152,4 @@ def all_gather(x, staging, pads, out, part, length, BLOCK: tl.constexpr):
         tl.store(mine + offsets, value, offsets < part)
         tl.store(out + begin + offsets, value, offsets < part)
     signal_others(pads, rank, number, 0)
-    load_parts(staging, pads, out, rank, number, first, world * part, part, 0, BLOCK)
+    load_parts(staging, pads, out, rank, number, first, world * part, part, 0, BLOCK, LIMIT)

@@ -1,6 +1,7 @@
 """Launch numbers and counters that are never reset, for kernels that several ranks run at once.
 
-A *plan* is one kernel with one grid and one shape. It has counters of its own, symmetric int64 `pads`. A rank has
+A *plan* is one kernel with one grid and one shape. It has counters of its own, symmetric int64 `pads`. After REPORT
+others, a rank has
 
     [launches that have begun, programs that have begun this one, then one counter for each signal]
 
@@ -24,6 +25,15 @@ import tlx_xdsl.language.tlx as tlx
 FIRST = tl.constexpr(2)
 """The first counter of a signal."""
 
+REPORT = tl.constexpr(4)
+"""Counters before these: what a program has waited for in vain, as `tlx.wait_signal` writes it."""
+
+
+@tlx_xdsl.jit
+def counters(pads, rank):
+    """The counters of a rank."""
+    return tlx.peer(pads, rank) + REPORT
+
 
 @tlx_xdsl.jit
 def begin_launch(pads):
@@ -31,7 +41,7 @@ def begin_launch(pads):
 
     Each program calls this once, before it signals.
     """
-    own = tlx.peer(pads, tlx.rank(pads))
+    own = counters(pads, tlx.rank(pads))
     number = tl.load(own) + 1
     # All threads have read the number before it changes.
     tl.debug_barrier()
@@ -59,14 +69,14 @@ def signal_others(pads, rank, number, PHASE: tl.constexpr):
     """Signal to the programs of this number on all other ranks that what was written is there."""
     world: tl.constexpr = tlx.world_size(pads)
     for i in tl.static_range(1, world):
-        tlx.signal(tlx.peer(pads, after(rank, i, world)), slot(rank, world, PHASE), number, op="set")
+        tlx.signal(counters(pads, after(rank, i, world)), slot(rank, world, PHASE), number, op="set")
 
 
 @tlx_xdsl.jit
-def wait_for(pads, rank, source, number, PHASE: tl.constexpr):
+def wait_for(pads, rank, source, number, PHASE: tl.constexpr, LIMIT: tl.constexpr):
     """Wait until the program of this number on rank `source` has signalled in this launch, or a later one."""
     world: tl.constexpr = tlx.world_size(pads)
-    tlx.wait_signal(tlx.peer(pads, rank), slot(source, world, PHASE), number)
+    tlx.wait_signal(counters(pads, rank), slot(source, world, PHASE), number, limit_ns=LIMIT)
 
 
 @tlx_xdsl.jit
@@ -75,4 +85,4 @@ def announce_launch(pads, rank, number):
     world: tl.constexpr = tlx.world_size(pads)
     if tl.program_id(0) == 0:
         for i in tl.static_range(1, world):
-            tlx.signal(tlx.peer(pads, after(rank, i, world)), FIRST + rank, number, op="set")
+            tlx.signal(counters(pads, after(rank, i, world)), FIRST + rank, number, op="set")

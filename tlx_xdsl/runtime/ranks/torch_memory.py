@@ -51,11 +51,13 @@ class SymmetricTensor:
 class TorchRanks:
     """The engine (`engine.Ranks`) of the ranks of a process group of torch's, by default of all.
 
+    limit_ns: nanoseconds after which kernels of `tlx_xdsl.kernels.comm` stop waiting for another rank; None for never.
+
     Raises RuntimeError without torch's symmetric memory (torch 2.9), without a process group, with another backend
     than CUDA, and where the GPU can't reach the memory of another one of this host.
     """
 
-    def __init__(self, group: Any = None):
+    def __init__(self, group: Any = None, *, limit_ns: int | None = None):
         torch: Any = importlib.import_module("torch")
         dist: Any = importlib.import_module("torch.distributed")
 
@@ -66,6 +68,7 @@ class TorchRanks:
         except ImportError as error:
             raise RuntimeError(f"TorchRanks: expected torch 2.9 or later, got {torch.__version__}") from error
         self._torch, self._dist, self._memory = torch, dist, memory
+        self.limit_ns = limit_ns
         self.group: Any = dist.group.WORLD if group is None else group
         self.device: Any = torch.device("cuda", torch.cuda.current_device())
         self._check_backend()

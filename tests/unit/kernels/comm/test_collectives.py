@@ -82,7 +82,7 @@ def test_two_launches_in_a_row(name, world):
     part, programs = 20, 2
     x = inputs(world, world * part)
     count = part if name == "all_gather" else world * part
-    pads = symmetric(world, 2 + 2 * world * programs, np.int64)
+    pads = symmetric(world, 6 + 2 * world * programs, np.int64)
     out = nans(world, {"reduce_scatter": part}.get(name, world * part))
     arguments = {"x": [each[:count] for each in x], "staging": symmetric(world, 2 * world * world * part), "pads": pads}
     if name == "all_reduce_two_shot":
@@ -94,7 +94,7 @@ def test_two_launches_in_a_row(name, world):
     for rank, each in enumerate(out):
         own = slice(rank * part, (rank + 1) * part) if name == "reduce_scatter" else slice(None)
         assert (each == expected[own]).all()
-    assert [pads[rank][0] for rank in range(world)] == [2] * world
+    assert [pads[rank][4] for rank in range(world)] == [2] * world
 
 
 @tlx_xdsl.jit
@@ -112,9 +112,9 @@ def sum_once(x, staging, pads, out, n, BROKEN: tl.constexpr, BLOCK: tl.constexpr
         signal_others(pads, rank, number, 0)
     for i in tl.static_range(world):
         if BROKEN == "order":
-            wait_for(pads, rank, i, number - 1, 0)
+            wait_for(pads, rank, i, number - 1, 0, None)
         elif BROKEN != "wait" and i != rank:
-            wait_for(pads, rank, i, number, 0)
+            wait_for(pads, rank, i, number, 0, None)
     tl.debug_barrier()
     total = tl.zeros((BLOCK,), tl.float32)
     for i in tl.static_range(world):
@@ -135,7 +135,7 @@ def sum_once(x, staging, pads, out, n, BROKEN: tl.constexpr, BLOCK: tl.constexpr
 def test_a_broken_protocol_is_found(broken, said):
     x = inputs(2, 16, np.float32)
     out = nans(2, 16, np.float32)
-    arguments = (x, symmetric(2, 64, np.float32), symmetric(2, 8, np.int64), out, 16)
+    arguments = (x, symmetric(2, 64, np.float32), symmetric(2, 12, np.int64), out, 16)
     if said is None:
         sum_once.interpret((1,), *arguments, BROKEN=broken, BLOCK=16, launches=2)
         assert all(np.allclose(each, sum(x)) for each in out)

@@ -1,6 +1,7 @@
 """Kernels of several ranks, compiled for Hopper with stock Triton: nothing spills, and what the PTX says."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,8 +47,9 @@ COLLECTIVES = [
 ]
 
 
-@pytest.mark.parametrize(("function", "options"), COLLECTIVES if volume.is_full() else COLLECTIVES[1:2])
-@pytest.mark.parametrize("world", [2, 4, 8] if volume.is_full() else [2])
+@pytest.mark.skipif(not volume.is_full(), reason="at full volume")
+@pytest.mark.parametrize(("function", "options"), COLLECTIVES)
+@pytest.mark.parametrize("world", [2, 4, 8])
 def test_collectives(function, options, world):
     """All threads of a multiprocessor may be resident; 16 bytes move at a time; signals reach other GPUs."""
     (launch,) = prepared(function, world, [(world * 4096,)], *options)
@@ -58,6 +60,23 @@ def test_collectives(function, options, world):
     assert not re.search(r"(ld|st)\.global\.(v2\.)?b16", result.ptx)
     assert "sys.release" in result.ptx
     assert "multimem" not in result.ptx
+
+
+@pytest.mark.skipif(not volume.is_full(), reason="at full volume")
+@pytest.mark.parametrize("name", ["all_reduce", "gemm_reduce_scatter", "all_gather_gemm"])
+def test_a_limit_of_waiting(name):
+    """Threads read the time, and leave; in a kernel with tasks the launch ends."""
+    function, shapes, options = {
+        "all_reduce": (collectives.ALL_REDUCE, [(4 * 4096,)], ("two_shot",)),
+        "gemm_reduce_scatter": (products.GEMM_REDUCE_SCATTER, [(512, 64), (64, 256)], (None,)),
+        "all_gather_gemm": (products.ALL_GATHER_GEMM, [(128, 64), (64, 256)], (None,)),
+    }[name]
+    (launch,) = prepared(function, 4, shapes, *options)
+    result = compiled(replace(launch, constexprs={**launch.constexprs, "LIMIT": 10**9}), 4)
+    # Consumers of the sums wait with these in registers.
+    check(result, 168, 2048 if name == "gemm_reduce_scatter" else 0)
+    assert "%globaltimer" in result.ptx
+    assert ("exit;" if name == "all_reduce" else "trap;") in result.ptx
 
 
 @pytest.mark.skipif(not volume.is_full(), reason="at full volume")
@@ -74,14 +93,19 @@ def test_exchange():
         check(compiled(launch, 4), 128)
 
 
-WIDE = [(4, 256), (3, 256), (2, 256), (4, 128)]
+WIDE = [(8, 256), (4, 256), (3, 256), (2, 256), (4, 128)]
 
 
-@pytest.mark.parametrize(("world", "columns"), WIDE if volume.is_full() else [(2, 128)])
-def test_gemm_reduce_scatter(world, columns):
-    (launch,) = prepared(products.GEMM_REDUCE_SCATTER, world, [(128 * world, 64), (64, columns)], None)
+SMALL = products.ProductConfig(64, 32, 64, stages=2, part_n=16, buffers=2, consumers=1)
+
+
+@pytest.mark.parametrize(
+    ("world", "columns", "config"), [(*each, None) for each in WIDE] if volume.is_full() else [(2, 32, SMALL)]
+)
+def test_gemm_reduce_scatter(world, columns, config):
+    (launch,) = prepared(products.GEMM_REDUCE_SCATTER, world, [(128 * world, 64), (64, columns)], config)
     result = compiled(launch, world)
-    check(result, 168)
+    check(result, 168 if config is None else 255)
     # Bulk copies to other GPUs; before a signal their writes are waited for, not their reads of shared memory.
     assert "cp.async.bulk.global.shared::cta.bulk_group" in result.ptx
     assert re.search(r"cp\.async\.bulk\.wait_group\s+0;", result.ptx)
@@ -89,7 +113,8 @@ def test_gemm_reduce_scatter(world, columns):
     assert "red.global.sys.release.add.u64" in result.ptx
 
 
-@pytest.mark.parametrize(("world", "columns"), WIDE if volume.is_full() else [])
+@pytest.mark.skipif(not volume.is_full(), reason="at full volume")
+@pytest.mark.parametrize(("world", "columns"), WIDE)
 def test_all_gather_gemm(world, columns):
     config = products._config(products.GATHER, columns)
     (launch,) = prepared(products.ALL_GATHER_GEMM, world, [(128, 64), (64, columns)], config)

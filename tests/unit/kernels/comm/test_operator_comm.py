@@ -116,6 +116,6 @@ def test_graphs_hold_the_operator(twins):
     close(compiled(a, b), 2 * (gather(a) @ b))
 
 
-def test_an_engine_that_nobody_has_called_with_is_refused(twins):
+def test_an_engine_without_a_call_before_is_refused(twins):
     with pytest.raises(RuntimeError, match="an engine that this process has called with, got 'other'"):
         OPS.all_gather(random(4, 8), "other")

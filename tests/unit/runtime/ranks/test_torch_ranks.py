@@ -12,7 +12,15 @@ from tests.unit.kernels import stand_in_torch
 from tests.unit.kernels.stand_in_torch import Device, Dtype, Tensor
 from tests.unit.runtime.jit.jit_kernels import DType, FakeTensor
 from tests.unit.runtime.ranks.fake_symmetric_memory import FakeDistributed
-from tlx_xdsl.kernels.comm import Exchange, all_gather_gemm, all_reduce, gemm_all_reduce, gemm_reduce_scatter
+from tlx_xdsl.kernels.comm import (
+    Exchange,
+    all_gather_gemm,
+    all_reduce,
+    check_waits,
+    gemm_all_reduce,
+    gemm_reduce_scatter,
+    launches,
+)
 from tlx_xdsl.runtime.ranks.simulated import SimulatedRanks
 from tlx_xdsl.runtime.ranks.torch_memory import TorchRanks
 
@@ -99,6 +107,23 @@ def test_a_repeated_call_allocates_once(fake, torch):
         [address, 0x5000_1000, 0x5000_2000, 0x1000] for address in (0x1000, 0x2000)
     ]
     assert first.grid == (4, 1, 1)
+
+
+def test_who_waits_in_vain_is_named(fake, torch):
+    """The kernel has a limit, and what it writes becomes an error."""
+    ranks = TorchRanks(limit_ns=10**9)
+    all_reduce(tensor(64, 128), ranks, algorithm="one_shot")
+    (pads,) = [each for _, each, _ in launches._PADS[ranks]]
+    written = [0, 0, 0, 0]
+    pads.local.__class__.tolist = lambda self: written
+    try:
+        check_waits(ranks)
+        written[:] = 1, 2 + 1, 7, 6
+        said = "all_reduce_one_shot: rank 1 gave up waiting for rank 0: signal 3 is 6, and was expected to be 7"
+        with pytest.raises(RuntimeError, match=said):
+            check_waits(ranks)
+    finally:
+        del pads.local.__class__.tolist
 
 
 def test_products_reach_the_driver(fake, torch):
