@@ -44,22 +44,22 @@ BUDGETS: dict[str, float] = {
     "compat": 10_500,
     "cpu": 110_500,
     "decompile": 24_000,
-    "dialects": 69_000,
+    "dialects": 69_500,
     "frontend": 76_000,
     "gate": 9_500,
-    "interpreter": 99_000,
+    "interpreter": 103_000,
     "kernels": 129_500,
-    "language": 24_000,
+    "language": 24_500,
     "layouts": 21_000,
     "numerics": 17_500,
     "ptx": 88_000,
-    "runtime": 125_500,
+    "runtime": 127_000,
     "sass": 25_500,
     "text": 11_500,
     "timing": 56_500,
-    "tools": 43_000,
+    "tools": 44_000,
     "transforms": 139_000,
-    "ttl": 153_000,
+    "ttl": 197_500,
     # 1,067,500 before. Of what came then, proofs of aliases, truncation, tensor memory and tails took 5,900; chosen
     # pointers, block pointers and device functions on the CPU 3,500; what runs and launches have in common 3,700; what
     # masks hide, dependent launches and starts of clusters 4,000; records for programs 2,800. Then final code: machine
@@ -72,12 +72,16 @@ BUDGETS: dict[str, float] = {
     # Plain kernels as tasks: the passes 74,000, search and launches 19,500, their source 6,500, analyses of places
     # 4,000, dimensions that are cut together 2,000. Nothing goes: stock's way stays for what is refused.
     # Several GPUs: their kernels 14,200 (products 6,500, sums 4,000, experts 3,700), the engines 1,600; what they need
-    # of the language and of the interpreter 4,000.
-    "total": 1_365_000,
-    "core": 973_000,
-    "compiler": 708_000,
+    # of the language and of the interpreter 4,000; scopes between GPUs, launches in a row, reports of waits and the
+    # command line with ranks 4,500. TTL of today 43,500: data formats, dimensions and shards 11,000; functions, printing
+    # and names 9,000; pipes of the whole grid and chips 8,000; registers that are spilled, block calls, scripts 7,500;
+    # races, repairs and costs 6,000; launches on a card and objects of its network 2,000. Of the small files eight are
+    # those of new folders. Tests of the text of headers went, since a compiler reads them.
+    "total": 1_414_500,
+    "core": 978_000,
+    "compiler": 712_000,
     IMPORTS: 7.5,
-    SMALL_FILES: 90,
+    SMALL_FILES: 99,
     FULLEST: 30,
 }
 """Tokens of each package, and of sums: the core is all but the wings, the compiler the core but what is beside it.
