@@ -73,7 +73,7 @@ BUDGETS: dict[str, float] = {
     # 4,000, dimensions that are cut together 2,000. Nothing goes: stock's way stays for what is refused.
     # Several GPUs: their kernels 14,200 (products 6,500, sums 4,000, experts 3,700), the engines 1,600; what they need
     # of the language and of the interpreter 4,000; scopes between GPUs, launches in a row, reports of waits and the
-    # command line with ranks 4,500. TTL of today 43,500: data formats, dimensions and shards 11,000; functions, printing
+    # command line with ranks 4,500. TTL of today 43,500: formats, dimensions and shards 11,000; functions, printing
     # and names 9,000; pipes of the whole grid and chips 8,000; registers that are spilled, block calls, scripts 7,500;
     # races, repairs and costs 6,000; launches on a card and objects of its network 2,000. Of the small files eight are
     # those of new folders. Tests of the text of headers went, since a compiler reads them.

@@ -214,7 +214,7 @@ def test_the_signatures_of_runs_have_all_options_with_their_defaults_and_types()
     assert options(kernels.rope.interpret) == {**named, **known}
     own = options(check_module.check)
     known = {name: each for name, each in known.items() if name not in ORDERS}
-    assert options(kernels.rope.check) == {**own, **known}
+    assert options(kernels.rope.check) == {**known, **own}
 
 
 def test_the_signature_of_a_launch_has_the_parameters_and_the_options():

@@ -1,6 +1,6 @@
 """Block floats as TT-Metalium's host functions pack them, and as a definition in plain Python says."""
 
-# covers: ttl.formats
+# covers: ttl.tensors
 
 import hashlib
 import math

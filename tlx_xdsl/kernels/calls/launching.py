@@ -71,7 +71,7 @@ class Launch:
 
     @property
     def values(self) -> list[Any]:
-        """What the driver takes: the arguments, items of tuples one by one, without what the kernel is compiled for."""
+        """The arguments of the driver: items of tuples one by one, without what the kernel is compiled for."""
         return [each for value in self.arguments.values() for each in _items(value)]
 
     def bind(self) -> Callable[[], Any]:

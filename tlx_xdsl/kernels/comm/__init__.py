@@ -1,4 +1,4 @@
-"""What several GPUs of one host do together: sums over ranks, gathering, and products with them; `docs/comm.md`.
+"""Functions of several GPUs of one host: sums over ranks, gathering, and products with them; `docs/comm.md`.
 
     ranks = tlx_xdsl.TorchRanks()               # a process for each GPU, by torchrun
     total = comm.all_reduce(x, ranks)

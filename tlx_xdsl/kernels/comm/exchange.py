@@ -34,7 +34,7 @@ _ROUTED = 1024
 
 
 class Received(NamedTuple):
-    """What a rank has received, or a list of each of these with simulated ranks.
+    """Rows that a rank has received, or a list of each of these with simulated ranks.
 
     rows: (world, tokens * choices, width): the rows of each rank, of which the first `counts` are there.
     numbers: (world, tokens * choices), int32: the expert of each row, counted from the rank's first one.

@@ -1,4 +1,4 @@
-"""What several ranks do together as operators of torch (`library`): sums, gathering, and the products with them.
+"""Functions of several ranks as operators of torch (`library`): sums, gathering, and the products with them.
 
 The engine is a text in a graph: its name, which is that of torch's process group. Gradients are of the losses' sum
 over all ranks, by the other function of each pair: `all_gather_gemm` and `gemm_reduce_scatter`, `all_gather` and

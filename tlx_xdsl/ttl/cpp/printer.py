@@ -252,9 +252,10 @@ class Names:
 
 WAITS = {
     "cb_reserve_back", "cb_wait_front", "noc_async_read_barrier", "noc_async_write_barrier", "noc_semaphore_wait",
-    "noc_semaphore_wait_min",
+    "noc_semaphore_wait_min", ".reserve_back", ".wait_front", ".async_read_barrier", ".async_write_barrier", ".wait",
+    ".wait_min",
 }  # fmt: skip
-"""Functions in which a thread may spend time on waiting for another one or for memory."""
+"""Functions and methods in which a thread may spend time on waiting for another one or for memory."""
 
 
 def print_cpp(module: ModuleOp, *, lines: bool = True, profiler: str | None = None) -> dict[str, str]:

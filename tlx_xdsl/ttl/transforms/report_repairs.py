@@ -22,6 +22,7 @@ from xdsl.dialects import affine
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import Diagnostic, diagnostic_at, error_at, report_again, source_line
@@ -140,11 +141,9 @@ def _is_awaited_at_once(copy: CopyOp) -> bool:
     So it is in most kernels, and no dependence need be computed.
     """
     op = copy.next_op
-    while op is not None and not isinstance(op, ReleaseOp | SemaphoreOp | CopyOp) and not op.regions:
-        if isinstance(op, WaitOp) and op.handle is copy.results[0]:
-            return True
+    while op is not None and is_side_effect_free(op):
         op = op.next_op
-    return False
+    return isinstance(op, WaitOp) and op.handle is copy.results[0]
 
 
 def _can_move_steps(kernel: KernelOp) -> bool:

@@ -1,6 +1,6 @@
 """Tensors in shards of rows, of columns and of both, in L1 and DRAM, as `ttnn.MemoryConfig` says it."""
 
-# covers: ttl.memory_config
+# covers: ttl.tensors
 
 import numpy as np
 import pytest
