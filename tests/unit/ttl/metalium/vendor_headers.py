@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -77,7 +78,13 @@ def find_headers() -> Path | None:
                     for vendors, older in _OLDER_COMPILERS.items():
                         text = text.replace(vendors, older)
                     path.write_bytes(text)
-        temporary.rename(folder)
+        try:
+            temporary.rename(folder)
+        except OSError:
+            # Another process was first.
+            shutil.rmtree(temporary)
+            if not folder.exists():
+                raise
     return folder / "ttnn"
 
 
