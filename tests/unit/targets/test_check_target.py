@@ -78,6 +78,7 @@ ANYWHERE = {
         "clock64",
         "dump_layout",
         "fence",
+        "leave",
         "local_alias",
         "memdesc_dynamic_subslice",
         "named_barrier_arrive",
@@ -90,6 +91,7 @@ ANYWHERE = {
         "set_buffer_overlap",
         "storage_alias_local_alloc",
         "vote_ballot",
+        "wait_signal",
     },
 }
 """What every GPU can do, of the dialects that are about what some can."""

@@ -217,5 +217,5 @@ def test_what_is_not_emitc() -> None:
 
 
 def test_unknown_profile() -> None:
-    with pytest.raises(InputError, match=r"expected one of the profiles 0\.81, 2025-12, found '0\.54'"):
+    with pytest.raises(InputError, match=r"expected one of the profiles 0\.81, 2025-12, 0\.81-objects, found '0\.54'"):
         cpp_profile("0.54")

@@ -57,6 +57,7 @@ class ReportRepairsPass(ModulePass):
     name = "ttl-report-repairs"
 
     strict: bool = False
+    """Whether a repair is an error."""
     schedule: bool = True
     """Whether the passes follow that move transfers."""
 
