@@ -89,7 +89,7 @@ def _sum(visitor: Visitor, node: ast.For, name: str, before: Tiles, *, starts_em
 
 def _buffer(visitor: Visitor, name: str, value: Tiles, blocks: int) -> Buffer:
     """A buffer of the compiler's own for blocks like `value`."""
-    shape = (value.shape[0], value.shape[1])
+    shape = tuple(value.shape)
     with visitor.builder.outermost():
         made = visitor.builder.insert(ttl.CreateCBOp(CBType.get(shape, value.unit, blocks), internal=True))
     made.result.name_hint = name

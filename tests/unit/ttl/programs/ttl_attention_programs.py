@@ -143,9 +143,7 @@ def causal_kernel(q, k, v, mask, out):
 def causal(dtype: str) -> Case:
     inputs = [numbers(dtype, 96, WIDTH, seed=seed, low=-2, high=2) for seed in range(3)]
     seen = np.tri(96).astype(inputs[0].dtype)
-    return case(
-        causal_kernel, [*inputs, seen], lambda q, k, v, mask: attended(q, k, v, np.where(mask > 0, 0, -np.inf))
-    )
+    return case(causal_kernel, [*inputs, seen], lambda q, k, v, mask: attended(q, k, v, np.where(mask > 0, 0, -np.inf)))
 
 
 @ttl.operation(grid=(2, 2))

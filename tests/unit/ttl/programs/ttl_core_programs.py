@@ -166,9 +166,8 @@ def by_largest_kernel(x, out):
             if core == 0:
                 with own_cb.reserve() as own:
                     own.store(mine)
-                with own_cb.wait() as own, theirs_cb.wait() as first:
-                    with largest_cb.reserve() as both:
-                        both.store(ttl.math.max(own, first))
+                with own_cb.wait() as own, theirs_cb.wait() as first, largest_cb.reserve() as both:
+                    both.store(ttl.math.max(own, first))
                 with largest_cb.wait() as both, theirs_cb.wait() as second:
                     largest = ttl.math.max(both, second)
                     with mine_cb.reserve() as sent:

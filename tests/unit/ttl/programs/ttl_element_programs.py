@@ -153,7 +153,7 @@ def wide_tree_kernel(x, y, out):
         with x_cb.wait() as a, y_cb.wait() as b, out_cb.reserve() as o:
             values = [ttl.math.sigmoid(a * (0.25 * n) + b) for n in range(LEAVES)]
             products, total = values[0] * values[-1], values[0]
-            for left, right in zip(values[1 : LEAVES // 2], values[-2 : LEAVES // 2 - 1 : -1]):
+            for left, right in zip(values[1 : LEAVES // 2], values[-2 : LEAVES // 2 - 1 : -1], strict=True):
                 products = products + left * right
             for value in values[1:]:
                 total = total + value
@@ -175,7 +175,6 @@ def wide_tree(dtype: str) -> Case:
 @ttl.operation(grid=(1, 1))
 def sorted_kernel(x, out):
     """Four tiles, sorted element by element with five pairs of minimum and maximum."""
-    x_cb = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=1)
     parts = [ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=1) for _ in range(4)]
     out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1))
 
@@ -250,9 +249,7 @@ def mixed_product_kernel(a, b, scale, out):
 
 def mixed_product(_dtype: str) -> Case:
     inputs = [numbers("bf16", 64, 128), numbers("bf16", 128, 64, seed=1), numbers("f32", 1, 64, seed=2)]
-    return case(
-        mixed_product_kernel, inputs, lambda a, b, scale: a @ b * scale, tolerance=1e-6, out_types=[np.float32]
-    )
+    return case(mixed_product_kernel, inputs, lambda a, b, scale: a @ b * scale, tolerance=1e-6, out_types=[np.float32])
 
 
 WEIGHTS = ttl.tensor((96, 64), ttl.bfloat8_b)
