@@ -92,8 +92,8 @@ def online_kernel(q, k, v, out):
 def online(dtype: str) -> Case:
     shapes = ((64, WIDTH), (192, WIDTH), (192, WIDTH))
     inputs = [numbers(dtype, *shape, seed=n, low=-3, high=3) for n, shape in enumerate(shapes)]
-    # Scores are about 10 here: half a unit of bf16's last place is 2 % of a weight.
-    return case(online_kernel, inputs, attended, tolerance=None if dtype == "f32" else 0.03)
+    # Scores reach 12 here: to round one to bf16 changes its weight by up to 3 %.
+    return case(online_kernel, inputs, attended, tolerance=2e-6 if dtype == "f32" else 0.03)
 
 
 @ttl.operation(grid=(2, 1))
