@@ -334,6 +334,47 @@ def counted(_dtype: str) -> Case:
     )  # fmt: skip
 
 
+@ttl.operation(grid=(2, 1))
+def histogram_kernel(x, out):
+    """How many numbers of each column are in each of four ranges: sums of int32 that a loop carries."""
+    x_cb = ttl.make_dataflow_buffer_like(x, shape=(1, 1))
+    out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1))
+    core = ttl.node(dims=1)
+
+    @ttl.datamovement()
+    def read():
+        for _ in range(4):
+            for i in range(3):
+                load(x_cb, x[i, core])
+
+    @ttl.compute()
+    def compute():
+        for number in (0, 1, 2, 3):
+            count = ttl.block.fill(0, shape=(1, 1))
+            for _ in range(3):
+                with x_cb.wait() as blk:
+                    one = ttl.math.fill(blk, 1)
+                    above = ttl.math.min(ttl.math.relu(blk - ttl.math.fill(blk, 250 * number - 501)), one)
+                    count += above - ttl.math.min(ttl.math.relu(blk - ttl.math.fill(blk, 250 * number - 251)), one)
+            with out_cb.reserve() as o:
+                o.store(count)
+
+    @ttl.datamovement()
+    def write():
+        for number in range(4):
+            save(out_cb, out[number, core])
+
+
+def histogram(_dtype: str) -> Case:
+    x = np.random.default_rng(0).integers(-500, 500, (96, 64)).astype(np.int32)
+
+    def expected(x):
+        tiles = x.reshape(3, 32, 64)
+        return np.concatenate([(tiles // 250 == number - 2).sum(axis=0) for number in range(4)])
+
+    return case(histogram_kernel, [x], expected, tolerance=0, out_types=[np.int32])
+
+
 @ttl.operation(grid=(1, 1))
 def quantised_kernel(x, scale, whole, back):
     """Numbers over a scale of each row, as whole numbers of int32 in [-127, 127], and what they stand for."""
@@ -379,4 +420,4 @@ def quantised(dtype: str) -> Case:
 
 
 PROGRAMS = [huber, dropout, adam, wide_tree, quantised, sorted_tiles]
-OF_ONE_TYPE = [mixed_product, block_float, counted]
+OF_ONE_TYPE = [mixed_product, block_float, counted, histogram]
