@@ -318,4 +318,50 @@ def pooled(dtype: str) -> Case:
     return case(pooled_kernel, [numbers(dtype, 6, 64, 64)], expected, tolerance=0)
 
 
-PROGRAMS = [life, conjugate_gradient, escape, state_space, linear_attention, fourier, pooled]
+@ttl.operation(grid=(1, 1))
+def substitution_kernel(a, b, out):
+    """Solve by blocks: block i of x is that of `b` minus products with all blocks before, which come from memory."""
+    a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1))
+    b_cb = ttl.make_dataflow_buffer_like(b, shape=(1, 1))
+    before_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1))
+    out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1))
+    solved = ttl.Semaphore(0)
+
+    @ttl.datamovement()
+    def read():
+        for i in range(4):
+            load(b_cb, b[i, 0])
+            solved.wait_ge(i)
+            for j in range(i):
+                load(a_cb, a[i, j])
+                load(before_cb, out[j, 0])
+        solved.wait_eq(4)
+
+    @ttl.compute()
+    def compute():
+        for i in range(4):
+            total = ttl.block.fill(0, shape=(1, 1))
+            for _ in range(i):
+                with a_cb.wait() as part, before_cb.wait() as block:
+                    total += part @ block
+            with b_cb.wait() as right, out_cb.reserve() as o:
+                o.store(right - total)
+
+    @ttl.datamovement()
+    def write():
+        for i in range(4):
+            save(out_cb, out[i, 0])
+            solved.inc(1)
+
+
+def substitution(dtype: str) -> Case:
+    def expected(a, b):
+        blocks = a.reshape(4, 32, 4, 32)
+        lower = np.eye(128) + np.tril(np.ones((4, 4)), -1).repeat(32, 0).repeat(32, 1) * blocks.reshape(128, 128)
+        return np.linalg.solve(lower, b)
+
+    inputs = [numbers(dtype, 128, 128, low=-0.2, high=0.2), numbers(dtype, 128, 32, seed=1)]
+    return case(substitution_kernel, inputs, expected)
+
+
+PROGRAMS = [life, conjugate_gradient, escape, state_space, linear_attention, fourier, pooled, substitution]
