@@ -37,18 +37,18 @@ CASES = [
     ("sorted_tiles", "i32"),
     *((name, "mixed") for name in OF_ONE_TYPE),
 ]
-EVERYWHERE = ("state_space", "split_k", "block_float")
+EVERYWHERE = ("split_k", "block_float")
 """Programs that all machines run also where there is less time."""
 
 
 def machines(name: str, dtype: str) -> list[str]:
-    """All machines; where there is less time, one for one type of most programs, the calls for a fifth of them."""
+    """All machines; where there is less time, one for one type of most programs, the calls for a tenth of them."""
     usable = [each for each in MACHINES if each != "cpp" or has_compiler()]
     if volume.is_full() or (name in EVERYWHERE and dtype != "f32"):
         return usable
     if dtype == "bf16":
         return []
-    return ["ttkernel" if CASES.index((name, dtype)) // 2 % 5 == 4 else "tensors"]
+    return ["ttkernel" if CASES.index((name, dtype)) // 2 % 10 == 4 else "tensors"]
 
 
 def case_of(name: str, dtype: str) -> Case:
