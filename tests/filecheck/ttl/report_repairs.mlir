@@ -98,3 +98,26 @@ ttl.kernel @too_early(%a: !tensor, %b: !tensor) {
   }
   ttl.kernel_return
 }
+
+// -----
+
+!tile = !ttcore.tile<32x32, f32>
+!cb = !ttl.cb<[1, 1], !tile, 1>
+!block = tensor<1x1x!tile>
+
+// Nothing is said of the compiler's own buffers, whose blocks a kernel can't give back.
+// CHECK-LABEL: ttl.kernel @own_buffer
+// CHECK:       ttl.cb_wait
+// CHECK-NEXT:  ttl.thread_return
+ttl.kernel @own_buffer() {
+  %sum = "ttl.create_cb"() <{internal}> : () -> !cb
+  ttl.compute_thread @compute {
+    %value = ttl.fill {value = 0.0 : f32} : !block
+    %made = ttl.cb_reserve %sum : !cb -> !block
+    ttl.store %value, %made : !block, !block
+    ttl.cb_push %sum
+    %view = ttl.cb_wait %sum : !cb -> !block
+    ttl.thread_return
+  }
+  ttl.kernel_return
+}

@@ -1,8 +1,8 @@
 """Blocks that a loop carries from one iteration to the next: `z = z + y`, `z += y`, `z = ttl.math.max(z, y)`.
 
 A value of tiles lives in registers as long as nothing waits, so what is carried is in a circular buffer of the
-compiler's own. A sum, `z += y` and nothing else, is added up there by the packer, which reads no block. Any other
-value takes two places in turn: an iteration waits for the block of the one before, and pushes the next.
+compiler's own. A sum of floats, `z += y` and nothing else, is added up there by the packer, which reads no block. Any
+other value takes two places in turn: an iteration waits for the block of the one before, and pushes the next.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..dialects import ttl
+from ..dialects.ttcore import is_float
 from ..dialects.ttl.types import CBType
 from .blocks import store
 from .tiles import as_tiles
@@ -66,7 +67,7 @@ def carry(visitor: Visitor, node: ast.For, trips: int | None) -> Carried:
             continue
         before = as_tiles(visitor, node, value, f"'{name}', which a loop carries on,")
         additions = [*_additions(node.body, name)]
-        if len(additions) == _mentions(node.body, name):
+        if len(additions) == _mentions(node.body, name) and is_float(ttl.tile_of(before.type).data_type):
             is_direct = any(each in _direct(node.body) for each in additions)
             found.sums[name] = _sum(visitor, node, name, before, starts_empty=is_direct and bool(trips))
         else:
@@ -89,7 +90,7 @@ def _sum(visitor: Visitor, node: ast.For, name: str, before: Tiles, *, starts_em
 
 def _buffer(visitor: Visitor, name: str, value: Tiles, blocks: int) -> Buffer:
     """A buffer of the compiler's own for blocks like `value`."""
-    shape = (value.shape[0], value.shape[1])
+    shape = tuple(value.shape)
     with visitor.builder.outermost():
         made = visitor.builder.insert(ttl.CreateCBOp(CBType.get(shape, value.unit, blocks), internal=True))
     made.result.name_hint = name

@@ -182,10 +182,11 @@ def matmul(visitor: Visitor, node: ast.AST, left: Value, right: Value) -> Tiles:
     *matrices, _, inner = a.shape
     *others, rows, _ = b.shape
     if inner != rows or others not in ([], matrices) or not _meet(a, b):
+        batches = "" if others in ([], matrices) else ": dimensions before these are equal, or the left block's alone"
         raise visitor.error(
             node,
             f"'@' needs blocks of (m, k) and (k, n) tiles of one type, found {shape_text(a.shape, a.unit)} "
-            f"and {shape_text(b.shape, b.unit)}",
+            f"and {shape_text(b.shape, b.unit)}{batches}",
         )
     return inserted(visitor, node, "'@'", ttl.MatmulOp(a.ssa, b.ssa))
 

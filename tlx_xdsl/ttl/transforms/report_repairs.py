@@ -34,6 +34,7 @@ from ..dialects.ttl import (
     AcquireOp,
     CBOp,
     CopyOp,
+    CreateCBOp,
     DMABarrierOp,
     KernelOp,
     PipeType,
@@ -118,7 +119,7 @@ def _missing(module: ModuleOp) -> Iterator[_Repair]:
     """The steps and waits that a module leaves out, which gets them."""
     for kernel in ops_of(module, KernelOp):
         added = complete_releases(kernel)
-        yield from (_unreleased(acquire, release) for release, acquire in added.items())
+        yield from (_unreleased(acquire, release) for release, acquire in added.items() if not _is_own(acquire))
         # A barrier for another transfer may do for those whose handle has no use.
         threads = [thread for thread in kernel.threads if not ops_of(thread, DMABarrierOp)]
         forgotten = [copy for each in threads for copy in ops_of(each, CopyOp) if not any(copy.results[0].uses)]
@@ -134,6 +135,12 @@ def _missing(module: ModuleOp) -> Iterator[_Repair]:
         for copy in dict.fromkeys((*forgotten, *(each for each in needed if each not in grouped))):
             before = needed.get(copy)
             yield _unawaited(copy, before, is_added=before in added)
+
+
+def _is_own(acquire: AcquireOp) -> bool:
+    """Return whether a block is of a buffer of the compiler's own, which no kernel can give back."""
+    made = acquire.cb.owner
+    return isinstance(made, CreateCBOp) and made.internal is not None
 
 
 def _is_awaited_at_once(copy: CopyOp) -> bool:

@@ -564,6 +564,17 @@ def product_that_does_not_fit(a):
             x @ x  # here
 
 
+@expect("found 1x1 tile of f32 and 2x1x1 tiles of f32: dimensions before these are equal, or the left block's alone")
+def product_of_one_left_matrix(a):
+    one = ttl.make_circular_buffer_like(a, shape=(1, 1))
+    two = ttl.make_circular_buffer_like(a, shape=(2, 1, 1))
+
+    @ttl.compute()
+    def compute():
+        with one.wait() as x, two.wait() as y:
+            x @ y  # here
+
+
 @expect("ttl.math.broadcast: dims=[1] to 2x2 tiles needs 1 column of tiles along dimension 1", "found a block of 2x2")
 def broadcast_of_what_is_wide(a):
     cb = ttl.make_circular_buffer_like(a, shape=(2, 2))
