@@ -156,13 +156,15 @@ def test_every_name_of_the_table_exists():
 
 def test_the_table_has_every_function_that_becomes_an_operation():
     listed = {name for names, _ in meta_s_names() for name in names}
-    # Views of several names, layouts, questions about types and ranks, and what only helps to find a mistake.
+    # Views of several names, layouts, questions about types and ranks, what only helps to find a mistake, and several
+    # GPUs, which Meta's TLX has not.
     without = {
         *("assert_same_layout", "dump_layout", "assume_uniform", "async_task_replica_id", "dtype_of", "size_of"),
         *("get_bufidx_phase", "get_fp8_format_name", "thread_id", "cluster_cta_rank", "cluster_size_1d", "zeros"),
         *("dot_scaled", "clc_create_context", "local_gather", "local_scatter", "async_store"),
         *("async_descriptor_prefetch_tensor", "fence_mbarrier_init_cluster", "is_hip", "cuda_parse_arch"),
         *("slice_layout", "dot_operand_layout"),
+        *("peer", "rank", "world_size", "signal", "wait_signal"),
     }
     functions = {
         name
