@@ -89,6 +89,17 @@ def _lock(stage: str) -> None:
     interpret(test_atomics.lock_kernel, 3, np.zeros(1, np.int32), np.zeros(1, np.int32), 3, stage=stage, jobs=1)
 
 
+@tlx_xdsl.jit
+def signals(pad):
+    """A counter that the program raises and waits for."""
+    tlx.signal(pad, 1, 2)
+    tlx.wait_signal(pad, 1, 2)
+
+
+def _signals(stage: str) -> None:
+    signals.interpret(1, np.zeros(2, np.int32), stage=stage, **HOPPER)
+
+
 KERNELS: dict[str, Callable[[str], None]] = {
     "bulk copies": _bulk,
     "descriptors on the device": _device_descriptors,
@@ -96,6 +107,7 @@ KERNELS: dict[str, Callable[[str], None]] = {
     "launch control": _launch_control,
     "lock": _lock,
     "shift": _shift,
+    "signals": _signals,
     "small things": _small_things,
     "votes": _votes,
     "warp barrier": _warp_barrier,

@@ -65,6 +65,7 @@ UNMADE = {
     ("tt.atomic_load", "ATOMIC 'ptr' GLOBAL"): NO_RACE,
     ("tt.atomic_poll", "ATOMIC 'ptr' GLOBAL"): NO_RACE,
     ("tt.atomic_store", "ATOMIC 'ptr' GLOBAL"): NO_RACE,
+    ("tlx.wait_signal", "ATOMIC 'ptr' GLOBAL"): NO_RACE,
     ("ttg.local_atomic_scatter_rmw", "ATOMIC 'dst' SHARED"): NO_RACE,
     ("ttng.async_shared_store", "SHARED of other CTAs"): ONE_PROGRAM,
     ("ttng.async_shared_store", "until mbarrier of other CTAs"): ONE_PROGRAM,
@@ -82,6 +83,7 @@ TABLES = {**UNMADE, **INTERPRETER_ONLY}
 
 NOT_RUN = {
     "nvvm.elect.sync": "the interpreter runs the threads of a task as one, and refuses what differs between them",
+    "tlx.leave": "it ends a thread block whose time is over, and no time passes in the interpreter",
 }
 """Declared operations that run in no kernel."""
 

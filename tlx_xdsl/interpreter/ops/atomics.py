@@ -110,7 +110,7 @@ def _acquire(task: Task, order: GlobalOrder, addresses: list[int], strength: Str
     for address in addresses:
         if not by_fence:
             for known in order.acquired(address, task.program, strength):
-                task.clock.join(known)
+                task.acquire(known)
             continue
         for known in order.acquired(address, task.program, Strength.GPU):
             task.relaxed.join(known)
