@@ -22,10 +22,10 @@ from tlx_xdsl.dialects.tt import DotOp, InputPrecision
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.python.foreign import source_of
 from tlx_xdsl.interpreter.faults import Fault
+from tlx_xdsl.runtime.driver.compilation import installed_profile
 from tlx_xdsl.runtime.simulate.interpret import interpret_module
 from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.text.printer import print_module
-from tlx_xdsl.text.profiles import PROFILES
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.registry import pass_class
@@ -249,7 +249,8 @@ def test_each_wait_is_needed_and_waits_for_enough(kernel):
 def test_ptxas_keeps_products_in_flight(kernel):
     """No registers are spilled, and ptxas does not say that it serialises the products (C75..)."""
     module = module_of(kernel, *SPECIALIZE)
-    run_pipeline(module, ttgir_pipeline(PROFILES[-1]), Context())
-    made = compile_ttgir(print_module(module, profile=PROFILES[-1]), BackendOptions())
+    profile = installed_profile()
+    run_pipeline(module, ttgir_pipeline(profile), Context())
+    made = compile_ttgir(print_module(module, profile=profile), BackendOptions())
     assert (made.resources.spill_store_bytes, made.resources.stack_bytes) == (0, 0)
     assert not [warning for warning in made.warnings if "C75" in warning.text]
