@@ -96,6 +96,8 @@ def run_clusters(
 
 def next_gpu(waiting: Sequence[Unlaunched], running: Sequence[Cluster]) -> Unlaunched | None:
     """The GPU that launches its next cluster: of those that have one and a place for it, one that runs the fewest."""
+    if not any(waiting):
+        return None
     counts = Counter(cluster.gpu for cluster in running)
     most = resident_clusters(running[0]) if running else 1
     earlier = {cluster.gpu: cluster.number for cluster in running}

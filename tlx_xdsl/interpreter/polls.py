@@ -40,14 +40,22 @@ def polls(loop: Operation) -> bool:
     return looks > 0
 
 
-def element_text(memory: GlobalMemory, address: int, dtype: Dtype) -> str:
-    """Return which element of which array is at an address, and what it holds: `element 0 of 'flags' is 2`."""
+def element_at(memory: GlobalMemory, address: int, dtype: Dtype) -> tuple[int, str, Any] | None:
+    """Return the number of the element at an address, the name of its array, and what it holds; None in no array."""
     buffer = memory.find(address)
     if buffer is None:
-        return "what it looks at is in no array"
+        return None
     first = address - buffer.start
     held = buffer.bytes[first : first + dtype.itemsize].view(dtype)
-    return f"element {first // dtype.itemsize} of '{buffer.name}' is {held[0]}"
+    return first // dtype.itemsize, buffer.name, held[0]
+
+
+def element_text(memory: GlobalMemory, address: int, dtype: Dtype) -> str:
+    """Return which element of which array is at an address, and what it holds: `element 0 of 'flags' is 2`."""
+    if (found := element_at(memory, address, dtype)) is None:
+        return "what it looks at is in no array"
+    number, name, held = found
+    return f"element {number} of '{name}' is {held}"
 
 
 @dataclass(frozen=True)

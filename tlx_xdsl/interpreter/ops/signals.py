@@ -11,6 +11,7 @@ from tlx_xdsl.numerics.arrays import Array
 from ..faults import fault_at
 from ..machine import Task
 from ..numbers import dtype_of
+from ..polls import element_at
 from ..registry import Coroutine, Waiting, blocking, immediate
 from .atomics import Order
 
@@ -27,12 +28,11 @@ def wait_signal(task: Task, op: tlx.WaitSignalOp, address: Array, value: Array, 
         return bool(found == value if equal else found >= value)
 
     def reason() -> str:
-        if (buffer := memory.find(int(address))) is None:
+        if (found := element_at(memory, int(address), dtype)) is None:
             return "waits for a signal"
-        at = (int(address) - buffer.start) // dtype.itemsize
-        found = buffer.bytes[at * dtype.itemsize :][: dtype.itemsize].view(dtype)[0]
+        number, name, held = found
         wanted = f"{'' if equal else 'at least '}{int(value)}"
-        return f"waits until signal {at} of '{buffer.name}' is {wanted}, and it stays {int(found)}"
+        return f"waits until signal {number} of '{name}' is {wanted}, and it stays {int(held)}"
 
     yield Waiting(op, ready, reason, spins=True, polled=int(address))
     order.apply(task, address)
