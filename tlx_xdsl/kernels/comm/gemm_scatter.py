@@ -128,6 +128,19 @@ def signal_sent(pads, to, tile, part: tl.constexpr, CONSUMERS: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def expect_parts(
+    pads, place, wire, came, first, tile, part: tl.constexpr, launch, PARTS: tl.constexpr, BUFFERS: tl.constexpr,
+    LIMIT: tl.constexpr,
+):  # fmt: skip
+    """Wait until the others have sent a part of one of the rank's own tiles, and start to load to all buffers."""
+    SOURCES: tl.constexpr = tlx.world_size(pads) - 1
+    tlx.wait_signal(counters(pads, place[1]), arrivals(pads, tile, part, PARTS), launch * SOURCES, limit_ns=LIMIT)
+    tlx.fence("async_global")
+    for load in tl.static_range(BUFFERS):
+        load_part(place, wire, came, first, load, SOURCES, BUFFERS)
+
+
+@tlx_xdsl.jit
 def multiplied_tile(
     a, b, full, empty, stage, phase, num_k, part: tl.constexpr, CONSUMERS: tl.constexpr, NUM_STAGES: tl.constexpr,
     A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
@@ -226,11 +239,7 @@ def gemm_reduce_scatter(
                     # What the others have sent comes while this tile is multiplied.
                     signal_sent(pads, to, sent, part, CONSUMERS)
                     to = -1
-                    counter = arrivals(pads, tile, part, CONSUMERS)
-                    tlx.wait_signal(counters(pads, rank), counter, number * SOURCES, limit_ns=LIMIT)
-                    tlx.fence("async_global")
-                    for load in tl.static_range(BUFFERS):
-                        load_part(place, wire, came, first, load, SOURCES, BUFFERS)
+                    expect_parts(pads, place, wire, came, first, tile, part, number, CONSUMERS, BUFFERS, LIMIT)
                 sums, stage, phase = multiplied_tile(
                     a, b, full, empty, stage, phase, num_k, part, CONSUMERS, NUM_STAGES, A_COLUMNS, B_COLUMNS
                 )
