@@ -15,6 +15,7 @@ WING = Wing(
         "linalg-scalarize-carried": "tlx_xdsl.cpu.linalg.scalarize_carried",
         "linalg-separate-uses": "tlx_xdsl.cpu.linalg.separate_uses",
         "linalg-split-pointers": "tlx_xdsl.cpu.linalg.split_pointers",
+        "linalg-without-runtime": "tlx_xdsl.cpu.linalg.without_runtime",
         "memref-plan-arena": "tlx_xdsl.cpu.bufferize.plan_arena",
         "triton-to-linalg": "tlx_xdsl.cpu.linalg.triton_to_linalg",
     },
