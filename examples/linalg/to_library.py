@@ -51,16 +51,19 @@ def lowered(text: str) -> ir.Module:
         for op in module.body.operations:
             if op.operation.name == "func.func" and op.regions[0].blocks:
                 op.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
-        script = ir.Module.parse(f"module attributes {{transform.with_named_sequence}} {{ {BUFFERIZE} }}")
-        passed(module, "transform-interpreter", script=script)
+        passed(module, "transform-interpreter", script=BUFFERIZE)
         passed(module, *frees, *TO_LLVM)
         return module
 
 
-def passed(module: ir.Module, *passes: str, script: ir.Module | None = None) -> None:
-    """Run passes on a module; with a script of the transform dialect in it, which goes again."""
-    steps = [] if script is None else [op.operation.detach_from_parent() for op in list(script.body.operations)]
+def passed(module: ir.Module, *passes: str, script: str = "") -> None:
+    """Run passes on a module, with a script of the transform dialect in it for the time.
+
+    Raises MLIRError with what MLIR says.
+    """
     module.operation.attributes["transform.with_named_sequence"] = ir.UnitAttr.get()
+    parsed = ir.Module.parse(f"module attributes {{transform.with_named_sequence}} {{ {script} }}")
+    steps = [op.operation.detach_from_parent() for op in list(parsed.body.operations)]
     for step in steps:
         module.body.append(step)
     passmanager.PassManager.parse(f"builtin.module({','.join(passes)})").run(module.operation)
