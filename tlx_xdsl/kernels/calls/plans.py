@@ -243,7 +243,7 @@ class Plan:
 
 
 def _uses(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, list[Use]]:
-    """For each tensor the arguments that have its address."""
+    """Return the arguments that have the address of each tensor."""
     found: dict[str, list[Use]] = {name: [] for name in prepared.tensors}
     for launch, movable in zip(prepared.launches, movables, strict=True):
         for name, value in launch.arguments.items():

@@ -98,7 +98,7 @@ class _Picture:
             raise InputError("--svg: no array is touched whose shape and addresses are known: give --shape and --arg")
 
     def draw(self) -> str:
-        """Everything: title, legend, and the arrays in rows."""
+        """Draw title, legend, and the arrays in rows."""
         launch = self.coverage.launch
         grid = " x ".join(map(str, launch.grid))
         name = self.coverage.function.sym_name.data
