@@ -248,7 +248,7 @@ def test_the_readme_has_what_a_stranger_does():
 
 
 def test_set_up_says_that_it_goes_on():
-    """Nothing is quiet for minutes: what makes an environment runs beside a clock that prints."""
+    """No step is quiet for minutes: what makes an environment runs beside a clock that prints."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for command in ("-m venv", "$(PIP_INSTALL)"):
         lines = re.findall(rf"^\t.*{re.escape(command)}.*$", makefile, re.MULTILINE)
@@ -260,7 +260,7 @@ def test_set_up_says_that_it_goes_on():
 
 
 def test_the_package_and_a_version_load_next_to_nothing():
-    """What an import costs is what it loads: times are those of a machine."""
+    """The cost of an import is what it loads: times are those of a machine."""
     code = """
 import sys
 before = {*sys.modules}

@@ -1,4 +1,4 @@
-"""What the documents show is what happens: their kernels are run with the commands beside them."""
+"""Runs of the documents' kernels, with the commands beside them: the output is what the documents show."""
 
 import dataclasses
 import os

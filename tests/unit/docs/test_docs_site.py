@@ -26,7 +26,7 @@ LANGUAGES = [(tl, language.TL_TOPICS), (tlx, language.TLX_TOPICS)]
 
 
 def documented(markdown: str) -> set[str]:
-    """What mkdocstrings documents, and the anchors that a page has by itself."""
+    """Return the names that mkdocstrings documents, and the anchors that a page has by itself."""
     return set(re.findall(r"^::: (\S+)$", markdown, re.MULTILINE)) | set(re.findall(r"\{ #(\S+) \}", markdown))
 
 

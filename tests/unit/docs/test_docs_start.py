@@ -48,7 +48,7 @@ def _inside(tmp_path, monkeypatch):
 
 
 def run_python(*arguments: str) -> str:
-    """What a program of a page prints."""
+    """Return the output of a page's program."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -62,7 +62,7 @@ def run_python(*arguments: str) -> str:
 
 
 def commands(document: str) -> dict[str, str]:
-    """What a page says that its commands print, by their first word after `tlx`."""
+    """Return the output that a page shows for its commands, by their first word after `tlx`."""
     shown = [block.removeprefix("$ tlx ").partition("\n") for block in blocks(document, "console")]
     return {command: output for command, _, output in shown}
 
@@ -95,7 +95,7 @@ def test_ten_minutes_to_a_cubin():
 
 
 def compile_commands() -> list[str]:
-    """What the page about compiling types."""
+    """List the commands that the page about compiling types."""
     return [re.split(r"  +#", line)[0].removeprefix("tlx ") for line in blocks(COMPILE, "sh")[0].splitlines()]
 
 

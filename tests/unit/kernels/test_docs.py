@@ -1,4 +1,4 @@
-"""What the pages about kernels to import show runs as it stands there."""
+"""Runs of the code on the pages about kernels to import, as it stands there."""
 
 import re
 import runpy
