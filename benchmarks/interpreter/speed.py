@@ -1,4 +1,4 @@
-"""How fast the interpreter runs: a GEMM and an attention, and how its time grows with the number of programs.
+"""Time the interpreter: a GEMM and an attention, and the growth of its time with the number of programs.
 
     python benchmarks/interpreter/speed.py
 

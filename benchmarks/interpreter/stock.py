@@ -1,4 +1,4 @@
-"""How fast our interpreter is beside stock Triton's (`TRITON_INTERPRET=1`), on the programs of `speed.py`.
+"""Time our interpreter beside stock Triton's (`TRITON_INTERPRET=1`), on the programs of `speed.py`.
 
     python benchmarks/interpreter/stock.py
 
