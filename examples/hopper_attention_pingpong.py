@@ -79,7 +79,7 @@ def next_softmax(scores, scale, m, total):
 
 @tlx_xdsl.jit
 def place_in_round(turn, CAUSAL: tl.constexpr):
-    """This program's place in a round of tiles: every other round of a causal mask is dealt out backwards."""
+    """Return the program's place in a round of tiles: a causal mask deals every other round out backwards."""
     pid = tl.program_id(0)
     return tl.where(turn % 2 == 0, pid, tl.num_programs(0) - 1 - pid) if CAUSAL else pid
 

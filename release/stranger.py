@@ -124,7 +124,7 @@ def first_ten_minutes(address: str, folder: Path) -> tuple[list[Step], list[str]
 
 
 def _unless(step: Step, status: int, text: str) -> list[str]:
-    """What is wrong with a step that should end with this status and say this."""
+    """List the fault of a step that should end with this status and say this."""
     if step.status == status and text in step.output:
         return []
     return [f"{step.name}: expected exit status {status} and '{text}', found {step.status}"]
