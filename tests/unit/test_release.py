@@ -238,13 +238,13 @@ def test_the_stranger_s_clock_sees_silence(tmp_path):
 
 
 def test_the_readme_has_what_a_stranger_does():
-    kernel, compiling, (right, race, deadlock) = stranger.shown((ROOT / "README.md").read_text(encoding="utf-8"))
+    kernel, compiling, (right, race), deadlock = stranger.shown((ROOT / "README.md").read_text(encoding="utf-8"))
     assert kernel.count("TILE * TILE * 2") == 1
     assert kernel.count("barrier_wait") == 1
-    assert "tile_copy.cubin" in compiling
+    assert compiling.endswith("-o build/")
     assert "largest error 0.0e+00" in right
     assert "is read before it is written" in race.splitlines()[1]
-    assert "error: deadlock: " in deadlock.splitlines()[1]
+    assert deadlock.startswith("deadlock: partition 0 waits at ")
 
 
 def test_set_up_says_that_it_goes_on():

@@ -16,23 +16,16 @@ def readme_kernel() -> str:
 
 
 @pytest.mark.parametrize("emit", ["ttir,ttgir", pytest.param("ptx,cubin,json", marks=pytest.mark.backend)])
-def test_the_kernel_compiles(tmp_path, emit, capsys):
+def test_the_kernel_compiles(tmp_path, emit):
     path = tmp_path / "tile_copy.py"
     path.write_text(readme_kernel())
     output = tmp_path / "build"
     assert main(["compile", f"{path}:tile_copy", "--target", "sm_90a", "-o", str(output), "--emit", emit]) == 0
     assert {file.name for file in output.iterdir()} == {f"tile_copy.{stage}" for stage in emit.split(",")}
-    if "ptx" in emit:
-        report = capsys.readouterr().out
-        for line in re.findall(r"^    (TMA loads|TMA stores|mbarrier waits) +(\d+)$", README, re.MULTILINE):
-            assert re.search(rf"{line[0]} +{line[1]}$", report, re.MULTILINE)
 
 
-def test_the_mistake_is_reported_as_printed(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("tile_copy.py").write_text(readme_kernel().replace("[row, 0], loaded[0])", "[rov, 0], loaded[0])"))
-    assert main(["compile", "tile_copy.py:tile_copy"]) == 1
-    assert f"$ tlx compile tile_copy.py:tile_copy\n{capsys.readouterr().err}```" in README
+def test_the_first_page_is_short():
+    assert len(README.splitlines()) <= 130
 
 
 def test_the_links_lead_somewhere():
