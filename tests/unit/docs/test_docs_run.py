@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.interpreter import speed
 from tests.unit.docs.documents import ROOT, blocks, consoles, printed, shows, stable
 from tests.versions import NEWEST, why_not_installed
 from tlx_xdsl.text.parser import parse_module
@@ -73,6 +74,17 @@ def test_the_interpreter_s_page():
     assert "barrier_expect_bytes" in lines[14]
     assert "async_descriptor_load" in lines[15]
     assert "barrier_arrive(empty" in lines[21]
+
+
+@pytest.mark.parametrize("page", speed.COLUMNS)
+def test_a_page_has_the_table_of_speed_that_the_benchmark_writes(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    (figures,) = re.findall(f"{speed.BEGIN}\n(.*?){speed.END}", text, re.DOTALL)
+    lines = [line for line in figures.splitlines() if line.startswith("|")]
+    rows = [tuple(cell.strip() for cell in line.split("|")[1:-1]) for line in lines[2:]]
+    assert speed.table(page, rows) == "\n".join(lines)
+    assert [row[0] for row in rows] == [*speed.CASES, *(speed.PLAIN if page == "interpreter.md" else ())]
+    assert all(0 < float(cell) < 60 for row in rows for cell in row[1:] if cell)
 
 
 def test_the_page_about_layouts():
