@@ -68,7 +68,7 @@ class Plan:
     Made of a call whose tensors `given` were, None for results that it allocated. Compiles the kernels that are new.
 
     Raises ValueError for an argument of a launch whose tensor is not said, RuntimeError where a kernel would have to be
-    loaded while a CUDA graph is captured, and what the CUDA driver has against a launch.
+    loaded while a CUDA graph is captured, and errors of the CUDA driver.
     """
 
     def __init__(self, prepared: Prepared, given: Sequence[Any]):
