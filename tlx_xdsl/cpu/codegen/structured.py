@@ -42,7 +42,7 @@ def _least(type_: Attribute) -> int:
 
 
 def _in_any_order(number: float) -> Callable[[Attribute], float | None]:
-    """Start a rounding reduction: Triton leaves the order open, but below f32 every step would round."""
+    """Give the neutral element to f32 and f64 alone: their order is open, but below f32 every step would round."""
     return lambda type_: number if register_type(type_) in FLOATS else None
 
 

@@ -146,7 +146,7 @@ def divide(op: Operation) -> Binary:
 
 @pure(upstream.ShLIOp, upstream.ShRSIOp, upstream.ShRUIOp)
 def shift(op: Operation) -> Binary:
-    """Shift all bits out by the width or more, as PTX does (PTX ISA, "shl", "shr"); LLVM promises nothing."""
+    """Shift as PTX does, which by the width or more shifts all bits out ("shl", "shr"); LLVM promises nothing."""
     signed = dtype_of(op.results[0].type)
     other = unsigned(signed)
     if signed.kind == "b":

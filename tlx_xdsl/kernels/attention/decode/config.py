@@ -23,7 +23,7 @@ ITEM_BLOCKS = 2
 
 
 def splits_for(heads: int, blocks: int, programs: int) -> int:
-    """Return how many parts the blocks of keys of each of so many heads (over all batches and tiles) make.
+    """Return the number of parts into which each of `heads` (over batches and tiles) divides its blocks of keys.
 
     The number, at most MAX_SPLITS, for which the program with the most work has the least: rounds of items, times an
     item's blocks and what it costs besides. Of equal ones the smallest, which merges least.
