@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from itertools import pairwise
 
 from tlx_xdsl.backend import compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.driver.compilation import compile_text
-from tlx_xdsl.runtime.driver.stages import NOTHING, Stage, changes, unified_diff
-from tlx_xdsl.terminal import coloured_diff
+from tlx_xdsl.runtime.driver.stages import NOTHING, Stage, changes
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import parse_version
 from tlx_xdsl.transforms.pipelines import is_plain
-from tlx_xdsl.transforms.registry import current_name
 
 from ..launch_line.kernel_options import of_wing
 from ..launch_line.request import read
 from ..launch_line.specialization import specialization_of, triton_version
+from .diff_text import diff
 from .layout_report import layout_section, why
 
 
@@ -61,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
         on_stage=lambda name, printed: stages.append(Stage(name, printed)),
     )
     if args.diff is not None:
-        print(coloured_diff(diff(stages, args.diff)) or f"{args.diff} changed nothing")
+        print(diff(stages, args.diff, side_by_side=args.side_by_side))
         return
     last = parse_module(stages[-1].printed, filename=stages[-1].name)
     if args.why is not None:
@@ -116,15 +114,3 @@ def table(stages: list[Stage], times_ms: dict[str, float], *, every: bool) -> st
     )
     lines.append(f"{'total':{width}}  {sum(times_ms.values()):7.1f}")
     return "\n".join(lines)
-
-
-def diff(stages: list[Stage], name: str) -> str:
-    """The unified diff of the text before and after the pass `name`, without locations; empty if it did nothing.
-
-    Raises CompilationError when there is no such pass in the pipeline.
-    """
-    for before, after in pairwise(stages):
-        if after.name == current_name(name):
-            return unified_diff(before, after)
-    passes = ", ".join(stage.name for stage in stages[1:])
-    raise CompilationError(f"--diff: expected a pass that this kernel goes through ({passes}), found '{name}'")

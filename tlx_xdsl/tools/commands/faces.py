@@ -156,6 +156,7 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     """Declare those of `tlx explain FILE.py:KERNEL`: the passes, what each of them did, and what layouts cost."""
     parser.add_argument("kernel", **KERNEL)
     parser.add_argument("--diff", metavar="PASS", help="show what this pass changed, as a unified diff")
+    parser.add_argument("--side-by-side", action="store_true", help="with --diff: before and after beside each other")
     parser.add_argument("--all", action="store_true", help="list passes that changed nothing, too")
     parser.add_argument(
         "--why",
