@@ -93,11 +93,11 @@ def _(mo):
 def _(constexprs, mo, product, signature, tlx_xdsl):
     frontend = tlx_xdsl.first_step(product, signature, constexprs)
     last = frontend.finish()
-    told = [step for step in last.path if step.changes() != "nothing"]
+    changing = [step for step in last.path if step.changes() != "nothing"]
     rows = [
-        {"step": step.name, "operations": step.operations.total(), "what it changed": step.changes()} for step in told
+        {"step": step.name, "operations": step.operations.total(), "what it changed": step.changes()} for step in changing
     ]
-    idle = len(last.path) - len(told)
+    idle = len(last.path) - len(changing)
     mo.vstack([mo.ui.table(rows, selection=None), mo.md(f"{idle} more passes change nothing")])
     return frontend, last
 

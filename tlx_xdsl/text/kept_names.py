@@ -33,7 +33,7 @@ NAME = re.compile(r'"(?:[^"\\]|\\.)*+"|[%^][\w$.-]+|#[A-Za-z_][\w$-]*+(?![.<\w])
 _FUNCTION = re.compile(r"^\s*\S*\bfunc\b.*?(@[\w$.]+)")
 _ALIAS = re.compile(r"^(#[\w$-]+) = (.*)$")
 _SUFFIX = re.compile(r"(?:_\d+|\d+)$")
-"""The number that the printer puts behind a name that is taken."""
+"""The number that the printer adds to a name that is taken."""
 
 _Key: TypeAlias = tuple[str, str]
 """The function in which a name holds, none for an alias, and the name."""

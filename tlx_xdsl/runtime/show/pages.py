@@ -156,7 +156,7 @@ DARK = (
     "--came:#12301b;--gone-word:#702428;--came-word:#175429;--none:#161b22;--keyword:#d9b8ff;--value:#8ecbff;"
     "--type:#7ee787;--number:#ffb26b;--string:#a5d6ff;--function:#e2c5ff;--attribute:#e3b341;color-scheme:dark"
 )
-"""Colours, of which each of text has a contrast of 4.5 to 1 or more to each that is behind it."""
+"""Colours, of which each of text has a contrast of 4.5 to 1 or more on each of the grounds."""
 STYLE = (
     f".tlx{{{LIGHT}}}@media(prefers-color-scheme:dark){{.tlx{{{DARK}}}}}"
     ".tlx{font:12px/1.45 ui-monospace,Menlo,Consolas,monospace;color:var(--text);background:var(--paper);"
