@@ -51,16 +51,24 @@ class Page:
         Path(path).write_text(page, encoding="utf-8")
 
 
-def show(module: ModuleOp | str, *, title: str = "module", since: ModuleOp | str | None = None) -> Page:
+def show(
+    module: ModuleOp | str,
+    *,
+    title: str = "module",
+    since: ModuleOp | str | None = None,
+    layouts: Sequence[str] = (),
+) -> Page:
     """A module, or the text of one, beside the Python that it was made of, with the map of its memory.
 
+    `layouts` names values whose layouts are drawn, `%acc_1` as printed or a Python variable; those that
+    `tlx.dump_layout` asks for are drawn, too.
     With `since`, a module before it, what changed between the two instead: side by side, with the words that differ.
-    Raises CompilationError for text that is no module.
+    Raises CompilationError for text that is no module, and for a name of no value with a layout.
     """
     parsed = _module(module, title)
     printed = print_module(parsed, locations=False)
     if since is None:
-        return Page(module_page(parsed, title=title), printed)
+        return Page(module_page(parsed, title=title, layouts=layouts), printed)
     return diff_page(print_module(_module(since, f"before {title}"), locations=False), printed, title=title)
 
 
@@ -186,8 +194,8 @@ STYLE = (
 _LIT = "background:var(--lit)"
 
 
-def module_page(module: ModuleOp, *, title: str = "module") -> str:
-    """HTML of a module beside its Python source, with the storage map of what allocates memory below.
+def module_page(module: ModuleOp, *, title: str = "module", layouts: Sequence[str] = ()) -> str:
+    """HTML of a module beside its Python source, with layouts and the storage map of what allocates memory below.
 
     Only the part of each file is shown that the module comes from; sources that can't be read are left out.
     """
@@ -203,7 +211,8 @@ def module_page(module: ModuleOp, *, title: str = "module") -> str:
     source = f'<div class="side">{left}</div>' if left else ""
     return (
         f'<div class="tlx {mark}"><style>{STYLE}{rules}</style><div class="title">{escape(title)}</div>'
-        f'<div class="sides">{source}<div class="side">{right}</div></div>{_storage(module)}</div>'
+        f'<div class="sides">{source}<div class="side">{right}</div></div>'
+        f"{_layouts(module, layouts)}{_storage(module)}</div>"
     )
 
 
@@ -242,6 +251,19 @@ def _ir_line(line: LocatedLine, text: str, places: dict[tuple[str, int], int]) -
     name, number = key
     hint = f"{line.place}\n{linecache.getline(name, number).strip()}".strip()
     return f'<div class="l n{places[key]}" title="{escape(hint)}"><i>{number}</i>{text}</div>'
+
+
+def _layouts(module: ModuleOp, names: Sequence[str]) -> str:
+    if not names and "tlx.dump_layout" not in {op.name for op in module.walk()}:
+        return ""
+    # Layouts are computed in numpy, which modules without them need not load.
+    from .layouts import dumped_layouts, layouts_of, layouts_picture
+
+    drawn = [*layouts_of(module, names, "layouts"), *dumped_layouts(module)]
+    return "".join(
+        f"<details open><summary>layout of {escape(each.title)}</summary>{layouts_picture([each], module)}</details>"
+        for each in drawn
+    )
 
 
 def _storage(module: ModuleOp) -> str:

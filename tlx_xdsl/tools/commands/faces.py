@@ -164,6 +164,12 @@ def _explain(parser: argparse.ArgumentParser) -> None:
         help="why a value has its layout: %%acc_1 as printed after the last pass, or the name of a Python variable",
     )
     parser.add_argument(
+        "--layout", metavar="VALUE", help="the layout of a value, named as for --why: who holds what, where"
+    )
+    parser.add_argument(
+        "--svg", metavar="FILE", help="write a picture of --layout, or else of all that tlx.dump_layout asks for"
+    )
+    parser.add_argument(
         "--triton-version", metavar="VERSION", help="Triton to compile for (the installed one, else 3.9)"
     )
     add_conversion_argument(parser)
