@@ -156,11 +156,18 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     """Declare those of `tlx explain FILE.py:KERNEL`: the passes, what each of them did, and what layouts cost."""
     parser.add_argument("kernel", **KERNEL)
     parser.add_argument("--diff", metavar="PASS", help="show what this pass changed, as a unified diff")
+    parser.add_argument("--side-by-side", action="store_true", help="with --diff: before and after beside each other")
     parser.add_argument("--all", action="store_true", help="list passes that changed nothing, too")
     parser.add_argument(
         "--why",
         metavar="VALUE",
         help="why a value has its layout: %%acc_1 as printed after the last pass, or the name of a Python variable",
+    )
+    parser.add_argument(
+        "--layout", metavar="VALUE", help="the layout of a value, named as for --why: who holds what, where"
+    )
+    parser.add_argument(
+        "--svg", metavar="FILE", help="write a picture of --layout, or else of all that tlx.dump_layout asks for"
     )
     parser.add_argument(
         "--triton-version", metavar="VERSION", help="Triton to compile for (the installed one, else 3.9)"
