@@ -291,10 +291,9 @@ def _arith(op: str, a: Any, b: Any) -> Any:
             return function(a.astype(np.int64), b.astype(np.int64)).astype(np.int32)
         case "remsi":
             return np.fmod(a, b).astype(np.int32)
-        case "remui":
-            return (a.astype(np.uint32) % b.astype(np.uint32)).astype(np.int32)
-        case "divui":
-            return (a.astype(np.uint32) // b.astype(np.uint32)).astype(np.int32)
+        case "remui" | "divui":
+            function = np.remainder if op == "remui" else np.floor_divide
+            return function(a.astype(np.uint32), b.astype(np.uint32)).astype(np.int32)
         case "divsi":
             quotient = np.abs(a.astype(np.int64)) // np.abs(b.astype(np.int64))
             return (quotient * np.sign(a) * np.sign(b)).astype(np.int32)
@@ -306,12 +305,8 @@ def _arith(op: str, a: Any, b: Any) -> Any:
             return np.minimum(a, b)
         case "maxsi":
             return np.maximum(a, b)
-        case "andi":
-            return a & b
-        case "ori":
-            return a | b
-        case "xori":
-            return a ^ b
+        case "andi" | "ori" | "xori":
+            return {"andi": np.bitwise_and, "ori": np.bitwise_or, "xori": np.bitwise_xor}[op](a, b)
         case _:
             raise AssertionError(op)
 

@@ -77,7 +77,7 @@ class AccessPlan:
         object.__setattr__(self, "visited", tuple(sorted(visited)))
 
     def _opaque_dims(self) -> set[int]:
-        """Those of opaque terms; of comparisons that vary along several dimensions, too, but for the best one."""
+        """Find the dimensions of opaque terms, and those of comparisons along several dimensions but for the best one."""
         offset = (term for term, _ in self.offset.terms if isinstance(term, Opaque) and not isinstance(term, Digit))
         mask = (term for term in self.mask.opaque if not isinstance(term, Comparison))
         found = {dim for term in (*offset, *mask) for dim in term.varies}
@@ -88,7 +88,7 @@ class AccessPlan:
         return found
 
     def _step(self, dim: int) -> Polynomial:
-        """How much the address grows from a position of a piece to the next."""
+        """Return how much the address grows from a position of a piece to the next."""
         total = self.offset.strides[dim]
         for term, factor in self.offset.terms:
             if isinstance(term, Digit | Wrapped) and term.dim == dim:

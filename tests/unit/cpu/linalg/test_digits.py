@@ -45,7 +45,7 @@ def mirrored(x, out, start, n, W, H, up, left, row_step, column_step, B: tl.cons
     at = start + tl.program_id(0) * B + tl.arange(0, B)
     row = at // W * 2 + up
     column = W - 1 - at % W + left
-    inside = (at < n) & (row >= 0) & (H > row) & (0 <= column) & (W > column)
+    inside = (at < n) & (row >= 0) & (row < H) & (column >= 0) & (column < W)
     value = tl.load(x + row * row_step + column * column_step, mask=inside, other=-1)
     tl.store(out + at, value, mask=at < n)
 
