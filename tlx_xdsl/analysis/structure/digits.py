@@ -64,7 +64,7 @@ def spelled_term(term: Digit | Wrapped) -> str:
 
 
 def slope(term: Term) -> int:
-    """How much a digit grows from one position of a piece to the next."""
+    """Return how much a digit grows from one position of a piece to the next."""
     if isinstance(term, Digit):
         return 0 if term.is_quotient or (term.of is not None and not slope(term.of)) else 1
     return 1
@@ -87,7 +87,7 @@ class Comparison(Opaque):
 
     @property
     def slopes(self) -> dict[int, int]:
-        """How much the sum grows along the dimensions along which it does, inside of pieces."""
+        """Return how much the sum grows along each dimension along which it does, inside of pieces."""
         found = {dim: stride.number or 0 for dim, stride in self.strides}
         for term, factor in self.terms:
             if slope(term):

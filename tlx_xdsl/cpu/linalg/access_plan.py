@@ -77,7 +77,7 @@ class AccessPlan:
         object.__setattr__(self, "visited", tuple(sorted(visited)))
 
     def _opaque_dims(self) -> set[int]:
-        """Find the dimensions of opaque terms, and those of comparisons along several dimensions but for the best one."""
+        """Find the dimensions of opaque terms; comparisons along several dimensions leave the best one out."""
         offset = (term for term, _ in self.offset.terms if isinstance(term, Opaque) and not isinstance(term, Digit))
         mask = (term for term in self.mask.opaque if not isinstance(term, Comparison))
         found = {dim for term in (*offset, *mask) for dim in term.varies}

@@ -317,7 +317,7 @@ class _Side:
         return emit.least(left, emit.plus(room, 1))
 
     def holds(self, emit: Emitter) -> SSAValue:
-        """Whether it holds at the beginning."""
+        """Return whether it holds at the beginning."""
         sign = _PREDICATES[self.comparison.sign]
         prefix = "" if sign in ("eq", "ne") else "s" if self.comparison.is_signed else "u"
         return emit.value(arith.CmpiOp(prefix + sign, self.value, self.limit))
