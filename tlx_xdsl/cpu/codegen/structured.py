@@ -113,7 +113,7 @@ def _quick(fn: FunctionEmitter, op: Operation, type_: Attribute) -> Quick | None
     return Quick(worst, combine, is_doubtful)
 
 
-_IN_LANES = frozenset({"linalg.index", "linalg.yield", "cf.assert"})
+_IN_LANES = frozenset({"linalg.index", "linalg.yield", "cf.assert", "arith.select"})
 """Operations other than those on scalars that may stand in the body of a vectorized nest."""
 _CHEAP = 12
 """Operations of a body up to which a reduction waits for the addition before, rather than for its operands."""
@@ -293,6 +293,8 @@ def _plus(fn: FunctionEmitter, number: Number, factor: int, stride: Number) -> N
 
 
 def _fits_lanes(fn: FunctionEmitter, op: Operation) -> bool:
+    if any(memref.is_memref(result.type) for result in op.results):
+        return False
     return op.name in SCALARS or op.name in _IN_LANES or (op.name == _MASKS_LOADS and not fn.checks)
 
 
