@@ -118,6 +118,8 @@ _IN_LANES = frozenset({"linalg.index", "linalg.yield", "cf.assert", "arith.selec
 _CHEAP = 12
 """Operations of a body up to which a reduction waits for the addition before, rather than for its operands."""
 _MASKS_LOADS = "memref.load"
+_COSTS = {"arith": 1, "math": 16}
+"""Instructions of an operation of a body, about."""
 
 
 @emits(memref.CopyOp)
@@ -258,6 +260,9 @@ def structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
         old_first = op.operands[0] is arguments[-1]
         fn.combination = op, combine if old_first else lambda first, second: combine(second, first)
 
+    if sum(_COSTS.get(inner.name.split(".")[0], 0) for inner in body.ops) > _CHEAP:
+        # It waits for its arithmetic, not for memory.
+        fn.streams = False
     write_nest(fn, Nest(
         sizes=tuple(size for size in sizes if size is not None),
         reduced=reduced,
