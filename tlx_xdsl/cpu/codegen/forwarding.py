@@ -21,14 +21,15 @@ from xdsl.ir.affine import AffineDimExpr
 
 from tlx_xdsl.dialects import linalg, memref
 
-_PURE = frozenset(op.name for op in (*arith.Arith.operations, *math.Math.operations))
+PURE = frozenset(op.name for op in (*arith.Arith.operations, *math.Math.operations))
+"""Operations that only compute."""
 _VIEWS = frozenset(
     {"memref.subview", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape", "memref.cast"}
 )
 _SAME_MEMORY = _VIEWS | {"arith.select", "builtin.unrealized_conversion_cast"}
 """Operations whose result is memory that they take."""
 _LOADS = frozenset({"memref.load", "affine.load", "memref.dim"})
-_HARMLESS = _PURE | _VIEWS | {"memref.alloc", "memref.load", "affine.load", "cf.assert", "linalg.yield"}
+_HARMLESS = PURE | _VIEWS | {"memref.alloc", "memref.load", "affine.load", "cf.assert", "linalg.yield"}
 """Operations that write nothing."""
 _WRITERS = frozenset({"memref.store", "affine.store", "memref.copy", "linalg.fill", "linalg.generic", "linalg.reduce",
                       "linalg.matmul", "linalg.transpose", "linalg.broadcast", "linalg.batch_matmul"})  # fmt: skip
@@ -161,7 +162,7 @@ def _find_readers(load: Forwarded, order: Mapping[Operation, int]) -> bool:
             if any(buffer_of(output) is buffer for output in op.outputs):
                 # From here on the buffer holds what this nest has written: those after it read that.
                 return _overwrites(op, buffer)
-        if waiting and _may_write(op):
+        if waiting and may_write(op):
             return False
     return not waiting
 
@@ -177,7 +178,7 @@ def _views(buffer: SSAValue) -> Iterator[SSAValue]:
 def _may_read(load: Forwarded, op: linalg.GenericOp | linalg.ReduceOp, view: SSAValue, buffer: SSAValue) -> bool:
     """Return whether a nest reads the buffer, or a box of it, by one input, indexed by dimensions of the nest alone."""
     places = [number for number, value in enumerate(op.inputs) if buffer_of(value) is buffer]
-    if not _is_pure_inside(op) or len(places) != 1 or op.inputs[places[0]] is not view or not _is_corner(view, buffer):
+    if not is_pure_inside(op) or len(places) != 1 or op.inputs[places[0]] is not view or not _is_corner(view, buffer):
         return False
     maps = [attribute.data for attribute in op.get_indexing_maps()]
     results = maps[places[0]].results
@@ -225,17 +226,17 @@ def _overwrites(op: linalg.GenericOp | linalg.ReduceOp, buffer: SSAValue) -> boo
     )
 
 
-def _may_write(op: Operation) -> bool:
+def may_write(op: Operation) -> bool:
     """Return whether an operation may write memory that is not the program's own."""
     if op.name in _HARMLESS:
         return False
-    if op.name not in _WRITERS or not _is_pure_inside(op):
+    if op.name not in _WRITERS or not is_pure_inside(op):
         return True
     targets = op.outputs if isinstance(op, LinalgStructuredOperation) else _targets(op)
     return any(memref.is_memref(value.type) and buffer_of(value) is None for value in targets)
 
 
-def _is_pure_inside(op: Operation) -> bool:
+def is_pure_inside(op: Operation) -> bool:
     """Return whether the body of a nest only computes."""
     return all(inner.name in _HARMLESS or inner.name == "linalg.index" for inner in op.walk() if inner is not op)
 

@@ -260,9 +260,7 @@ def structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
         old_first = op.operands[0] is arguments[-1]
         fn.combination = op, combine if old_first else lambda first, second: combine(second, first)
 
-    if sum(_COSTS.get(inner.name.split(".")[0], 0) for inner in body.ops) > _CHEAP:
-        # It waits for its arithmetic, not for memory.
-        fn.streams = False
+    fn.streams = fn.streams and _waits_for_memory(body)
     write_nest(fn, Nest(
         sizes=tuple(size for size in sizes if size is not None),
         reduced=reduced,
@@ -301,6 +299,11 @@ def _fits_lanes(fn: FunctionEmitter, op: Operation) -> bool:
     if any(memref.is_memref(result.type) for result in op.results):
         return False
     return op.name in SCALARS or op.name in _IN_LANES or (op.name == _MASKS_LOADS and not fn.checks)
+
+
+def _waits_for_memory(body: Block) -> bool:
+    """Return whether the arithmetic of a body takes less time than its elements take to come."""
+    return sum(_COSTS.get(inner.name.split(".")[0], 0) for inner in body.ops) <= _CHEAP
 
 
 def _widest(body: Block) -> int:

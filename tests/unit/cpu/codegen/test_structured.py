@@ -91,7 +91,8 @@ def test_no_store_has_a_mask_of_constants(length, stores):
 def test_a_choice_of_elements_is_made_in_the_lanes_of_vectors():
     module = parse_module("""func.func @k(%a: memref<*xf32>, %n: index, %x: i32, %y: i32, %z: i32)
     attributes {tt.program_ids = 3 : i32, arena.bytes = 0 : i64} {
-  %m = memref.reinterpret_cast %a to offset: [0], sizes: [64], strides: [1] : memref<*xf32> to memref<64xf32, strided<[1]>>
+  %m = memref.reinterpret_cast %a to offset: [0], sizes: [64], strides: [1]
+      : memref<*xf32> to memref<64xf32, strided<[1]>>
   linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
       ins(%m : memref<64xf32, strided<[1]>>) outs(%m : memref<64xf32, strided<[1]>>) {
   ^bb0(%in: f32, %old: f32):

@@ -166,6 +166,86 @@ def test_patches(target: str):
 
 
 @tlx_xdsl.jit
+def convolution(x, w, y, start, C, H, W, pad, KH: tl.constexpr, KW: tl.constexpr, PADS: tl.constexpr, B: tl.constexpr):
+    """A sum that is made piece by piece; all arguments but the window's are those of the launch."""
+    at = start + tl.program_id(0) * B + tl.arange(0, B)
+    rows = H + 2 * pad - KH + 1
+    columns = W + 2 * pad - KW + 1
+    inside = at < rows * columns
+    row, column = at // columns, at % columns
+    total = tl.zeros((B,), tl.float32)
+    for c in range(C):
+        for a in tl.static_range(KH):
+            for b in tl.static_range(KW):
+                mask = inside
+                r, q = row + a, column + b
+                if PADS:
+                    r, q = r - pad, q - pad
+                    mask = inside & (r >= 0) & (r < H) & (q >= 0) & (q < W)
+                value = tl.load(x + (c * H + r) * W + q, mask=mask, other=0.0)
+                total += value * tl.load(w + (c * KH + a) * KW + b)
+    tl.store(y + at, total, mask=inside)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("pads", [False, True])
+def test_convolutions(pads: bool, target: str):
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        c, kh, kw = (int(each) for each in rng.integers(1, 4, 3))
+        h, w = kh + int(rng.integers(0, 9)), kw + int(rng.integers(0, 40))
+        pad = int(rng.integers(0, 3)) if pads else 0
+        x = rng.integers(-9, 9, (c, h, w)).astype(np.float32)
+        weights = rng.integers(-9, 9, (c, kh, kw)).astype(np.float32)
+        wide = np.pad(x, ((0, 0), (pad, pad), (pad, pad)))
+        rows, columns = wide.shape[1] - kh + 1, wide.shape[2] - kw + 1
+        right = np.zeros((rows, columns), np.float32)
+        for a, b in np.ndindex(kh, kw):
+            right += np.einsum("c,cij->ij", weights[:, a, b], wide[:, a : a + rows, b : b + columns])
+        y = np.full((rows, columns), np.nan, np.float32)
+        block, start = int(rng.choice([16, 64, 256])), int(rng.choice([0, 0, 3]))
+        grid = (-(-max(right.size - start, 1) // block),)
+        convolution[grid](x, weights, y, start, c, h, w, pad, kh, kw, pads, block, target=target)
+        assert np.array_equal(y.ravel()[start:], right.ravel()[start:]), (seed, c, h, w, kh, kw, pad, block)
+
+
+@tlx_xdsl.jit
+def two_images(x, y, out, low, n, W, V, STORES: tl.constexpr, B: tl.constexpr):
+    """Pieces of two lengths in one sum, between two bounds, and what was in memory before it is written."""
+    at = tl.arange(0, B)
+    inside = (at >= low) & (at < n)
+    total = tl.zeros((B,), tl.float32) + 1
+    for turn in range(2):
+        one = tl.load(x + at // W * (W + 1) + at % W, mask=inside, other=turn)
+        two = tl.load(y + at // V + at % V * V, mask=inside, other=5)
+        if STORES:
+            tl.store(x + at, total, mask=at < n)
+        total = total * one + two
+    tl.store(out + at, total)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("stores", [False, True])
+@pytest.mark.parametrize(("low", "n", "w", "v"), [(0, 64, 8, 8), (3, 50, 7, 11), (10, 10, 5, 6), (0, 33, 40, 4)])
+def test_pieces_of_two_lengths(low: int, n: int, w: int, v: int, stores: bool, target: str):
+    rng = np.random.default_rng(n)
+    x = rng.integers(0, 3, 200).astype(np.float32)
+    y, out = rng.integers(0, 3, 1000).astype(np.float32), np.zeros(64, np.float32)
+    at = np.arange(64)
+    inside = (at >= low) & (at < n)
+    changed, total = x.copy(), np.ones(64, np.float32)
+    for turn in range(2):
+        one = np.where(inside, changed[at // w * (w + 1) + at % w], turn)
+        two = np.where(inside, y[np.where(inside, at // v + at % v * v, 0)], 5)
+        if stores:
+            changed[:n] = total[:n]
+        total = total * one + two
+    two_images[(1,)](x, y, out, low, n, w, v, stores, B=64, target=target)
+    assert np.array_equal(out, total)
+    assert np.array_equal(x, changed)
+
+
+@tlx_xdsl.jit
 def last_of_rows(x, out, n, W, low, B: tl.constexpr):
     """All elements of a row are written to one place, so that the last one stays."""
     at = tl.arange(0, B)
