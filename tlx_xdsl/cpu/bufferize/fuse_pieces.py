@@ -76,7 +76,9 @@ class Tile:
     loop: WhileOp
     copy: memref.CopyOp
     view: upstream_memref.SubviewOp
-    """The part of the buffer that a piece is copied to."""
+    """The part of the buffer that a piece is copied to: as long as the piece, or empty."""
+    length: SSAValue
+    """Positions from one piece to the next."""
     low: SSAValue
     high: SSAValue
     """The first position, and the one after the last."""
@@ -159,32 +161,39 @@ def _tile(buffer: SSAValue, nest: linalg.GenericOp) -> Tile | None:
         return None
     copies = [op for op in loop.after_region.block.ops if isinstance(op, memref.CopyOp)]
     condition = loop.before_region.block.first_op
-    if not loop.is_before_in_block(nest) or len(copies) != 1 or not _is_walk(loop, view, copies[0]):
+    if not loop.is_before_in_block(nest) or len(copies) != 1 or (length := _walk(loop, view, copies[0])) is None:
+        return None
+    if not fills and length is not view.sizes[0]:
         return None
     assert isinstance(condition, arith.CmpiOp)
-    return Tile(buffer, fills[0] if fills else None, loop, copies[0], view, loop.arguments[0], condition.rhs)
+    return Tile(buffer, fills[0] if fills else None, loop, copies[0], view, length, loop.arguments[0], condition.rhs)
 
 
-def _is_walk(loop: WhileOp, view: upstream_memref.SubviewOp, copy: memref.CopyOp) -> bool:
-    """Return whether a loop goes from position to position, and copies what lies between."""
+def _walk(loop: WhileOp, view: upstream_memref.SubviewOp, copy: memref.CopyOp) -> SSAValue | None:
+    """The step of a loop from position to position that copies what lies between, or nothing of it; else None."""
     before, after = loop.before_region.block, loop.after_region.block
     position, end = after.args[0] if len(after.args) == 1 else None, after.last_op
     test, handed = before.first_op, before.last_op
     if not isinstance(test, arith.CmpiOp) or test.predicate_name != "slt" or test.lhs is not before.args[0]:
-        return False
+        return None
     if test.next_op is not handed or handed is None or list(handed.operands) != [test.result, before.args[0]]:
-        return False
+        return None
     if isinstance(test.rhs.owner, Operation) and test.rhs.owner.parent is before:
-        return False
+        return None
     if copy.target is not view.result or list(view.offsets) != [position] or len(view.sizes) != 1 or view.strides:
-        return False
+        return None
     if set(view.static_strides.get_values()) != {1} or end is None or buffer_of(copy.source) is not None:
-        return False
+        return None
     step = end.operands[0].owner
-    if not isinstance(step, upstream.AddiOp) or {step.lhs, step.rhs} != {position, view.sizes[0]}:
-        return False
     known = (memref.ReinterpretCastOp, upstream_memref.SubviewOp, memref.CopyOp)
-    return all(op is end or op.name in PURE or isinstance(op, known) for op in after.ops)
+    if not all(op is end or op.name in PURE or isinstance(op, known) for op in after.ops):
+        return None
+    if not isinstance(step, upstream.AddiOp) or step.lhs is not position:
+        return None
+    size = view.sizes[0]
+    if isinstance(size.owner, arith.SelectOp) and constant_integer(size.owner.operands[2]) == 0:
+        size = size.owner.operands[1]
+    return size if step.rhs is size else None
 
 
 # --- rewriting -------------------------------------------------------------------------------------------------------
@@ -197,19 +206,22 @@ def _fuse(nest: linalg.GenericOp, tiles: Sequence[Tile], emit: Emitter) -> None:
     low, high = first.low, first.high
     with emit.chunks(low, high) as (position, length):
         left: Index | None = None
-        sources: list[tuple[SSAValue, SSAValue]] = []
+        sources: list[tuple[SSAValue, SSAValue, SSAValue]] = []
         for tile in tiles:
-            source, count = _piece(tile, position, emit)
-            sources.append((source, count))
+            source, filled, count = _piece(tile, position, emit)
+            sources.append((source, filled, count))
             left = count if left is None else emit.least(left, count)
         assert left is not None
         length.append(left)
         given: dict[SSAValue, SSAValue] = {}
-        for tile, (source, count) in zip(tiles, sources, strict=True):
+        for tile, (source, filled, count) in zip(tiles, sources, strict=True):
             piece = emit.buffer([size], memref.element_of(tile.buffer.type))
-            target = emit.part(piece, [0], [left])
-            emit.add(memref.CopyOp(source if count is left else emit.part(source, [0], [left]), target))
-            given[tile.buffer] = target
+            target = given[tile.buffer] = emit.part(piece, [0], [left])
+            held = left if filled is count else emit.least(filled, left)
+            if tile.fill is not None and filled is not count:
+                emit.add(linalg.FillOp([tile.fill.inputs[0]], [target], res=()))
+                target = emit.part(piece, [0], [held])
+            emit.add(memref.CopyOp(source if held is filled else emit.part(source, [0], [held]), target))
         emit.add(_nest(nest, given, {}, position, left, emit))
     if any(tile.fill is not None for tile in tiles) and first.bounds != (0, size):
         numbers = {tile.buffer: tile.fill.inputs[0] for tile in tiles if tile.fill is not None}
@@ -230,8 +242,8 @@ def _fuse(nest: linalg.GenericOp, tiles: Sequence[Tile], emit: Emitter) -> None:
         owner.erase()
 
 
-def _piece(tile: Tile, position: SSAValue, emit: Emitter) -> tuple[SSAValue, SSAValue]:
-    """The memory of a tile's piece at a position, and its length."""
+def _piece(tile: Tile, position: SSAValue, emit: Emitter) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """The memory of a tile's piece at a position, its elements, and positions to the next piece."""
     block = tile.loop.after_region.block
     values: dict[SSAValue, SSAValue] = {block.args[0]: position}
     for op in block.ops:
@@ -239,8 +251,8 @@ def _piece(tile: Tile, position: SSAValue, emit: Emitter) -> tuple[SSAValue, SSA
             continue
         made = op.clone(values)
         emit.add(made)
-    source, length = tile.copy.source, tile.view.sizes[0]
-    return values.get(source, source), values.get(length, length)
+    source, size, length = (values.get(each, each) for each in (tile.copy.source, tile.view.sizes[0], tile.length))
+    return source, size, length
 
 
 def _nest(

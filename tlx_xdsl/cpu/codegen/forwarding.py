@@ -108,10 +108,10 @@ def _load_of(copy: memref.CopyOp) -> Forwarded | None:
     buffer = buffer_of(copy.target)
     if buffer is None or buffer_of(copy.source) is not None or not _is_corner(copy.target, buffer):
         return None
-    fills = [use.operation for use in buffer.uses if isinstance(use.operation, linalg.FillOp)]
+    fills = [use.operation for view in _views(buffer) for use in view.uses if isinstance(use.operation, linalg.FillOp)]
     if len(fills) > 1 or any(fill.parent is not copy.parent for fill in fills):
         return None
-    if fills and memref.is_memref(fills[0].inputs[0].type):
+    if fills and (memref.is_memref(fills[0].inputs[0].type) or not _is_corner(fills[0].outputs[0], buffer)):
         return None
     return Forwarded(copy, fills[0] if fills else None, copy.target)
 
@@ -185,7 +185,8 @@ def _may_read(load: Forwarded, op: linalg.GenericOp | linalg.ReduceOp, view: SSA
     if not all(isinstance(each, AffineDimExpr) for each in results) or len(set(results)) != len(results):
         return False
     whole_box = _same_box(view, load.box)
-    if not whole_box and view is not buffer:
+    known = buffer if load.fill is None else load.fill.outputs[0]
+    if not whole_box and not _same_box(view, known):
         return False
     writes_out = any(buffer_of(output) is None for output in op.outputs)
     return not writes_out or (whole_box and all(each == results for each in _output_results(op)))

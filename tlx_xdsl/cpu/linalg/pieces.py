@@ -1,8 +1,8 @@
 """The pieces of a dimension along which digits of its position are linear: loops over them, and what holds in each.
 
-A piece ends where a quotient changes or a remainder begins anew, and before a number leaves its type. So addresses are
-exact in every piece, and the comparisons of digits leave one interval of it. What is emitted computes each digit once
-for a piece, by the operations of the kernel.
+A piece ends where a quotient changes, a remainder begins anew or a comparison of digits turns over, and before a number
+leaves its type. So addresses are exact in every piece, and a mask leaves all of it or nothing. What is emitted computes
+each digit once for a piece, by the operations of the kernel.
 """
 
 from __future__ import annotations
@@ -100,26 +100,19 @@ class Cut:
         sides = [_Side.of(each, digits, point) for each in self.comparisons]
         for side in sides:
             left = side.shortened(left, emit) if left != 1 else left
-        point.positions[self.dim], point.sizes[self.dim] = position, left
         inside: SSAValue | None = None
-        low: Index = 0
-        high = left
         for side in sides:
-            if left == 1 or not side.slope:
-                bit = side.holds(emit)
-                inside = bit if inside is None else emit.value(upstream.AndIOp(inside, bit))
-            else:
-                lower, upper = side.interval(emit)
-                low = low if lower is None else _greatest(emit, low, lower)
-                high = high if upper is None else emit.least(high, upper)
-        if low != 0 or high is not left:
-            low = emit.least(low, left) if low != 0 else low
-            point.positions[self.dim] = emit.plus(position, low)
-            point.sizes[self.dim] = _greatest(emit, emit.minus(high, low), 0)
+            bit = side.holds(emit)
+            inside = bit if inside is None else emit.value(upstream.AndIOp(inside, bit))
+        # The sizes of boxes say which pieces have elements: so what reads them can do so without a branch.
+        size = left
+        if inside is not None and left != 1:
+            size = emit.value(arith.SelectOp(inside, emit.operand(left), emit.operand(0)))
+            inside = None
+        point.positions[self.dim], point.sizes[self.dim] = position, size
         if self.keep_last:
-            size = point.sizes[self.dim]
             last = emit.least(size, 1)
-            point.positions[self.dim] = emit.minus(emit.plus(point.positions[self.dim], size), last)
+            point.positions[self.dim] = emit.minus(emit.plus(position, size), last)
             point.sizes[self.dim] = last
         return left, inside
 
@@ -304,9 +297,16 @@ class _Side:
         return _Side(comparison, value, scalar(comparison.limit), comparison.slopes.get(digits.dim, 0))
 
     def shortened(self, left: Index, emit: Emitter) -> Index:
-        """The length of the piece up to where a digit changes, or the sum leaves its type."""
+        """The length of the piece up to where the comparison turns over, or the sum leaves its type."""
         bits = self.comparison.bits
-        if not self.slope or bits == 64:
+        if not self.slope:
+            return left
+        for turn in self.interval(emit):
+            if turn is not None:
+                is_ahead = emit.value(arith.CmpiOp("sgt", emit.operand(turn), emit.operand(0)))
+                ahead = emit.value(arith.SelectOp(is_ahead, emit.operand(turn), emit.operand(left)))
+                left = emit.least(left, ahead)
+        if bits == 64:
             return left
         signed = self.comparison.is_signed
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
