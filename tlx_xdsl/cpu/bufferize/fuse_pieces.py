@@ -207,8 +207,9 @@ def _fuse(nest: linalg.GenericOp, tiles: Sequence[Tile], emit: Emitter) -> None:
     with emit.chunks(low, high) as (position, length):
         left: Index | None = None
         sources: list[tuple[SSAValue, SSAValue, SSAValue]] = []
+        made: dict[object, Operation] = {}
         for tile in tiles:
-            source, filled, count = _piece(tile, position, emit)
+            source, filled, count = _piece(tile, position, made, emit)
             sources.append((source, filled, count))
             left = count if left is None else emit.least(left, count)
         assert left is not None
@@ -242,15 +243,23 @@ def _fuse(nest: linalg.GenericOp, tiles: Sequence[Tile], emit: Emitter) -> None:
         owner.erase()
 
 
-def _piece(tile: Tile, position: SSAValue, emit: Emitter) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """The memory of a tile's piece at a position, its elements, and positions to the next piece."""
+def _piece(
+    tile: Tile, position: SSAValue, made: dict[object, Operation], emit: Emitter
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """The memory of a tile's piece at a position, its elements, and positions to the next piece.
+
+    What was `made` for another tile is not computed again.
+    """
     block = tile.loop.after_region.block
     values: dict[SSAValue, SSAValue] = {block.args[0]: position}
     for op in block.ops:
         if op in (tile.view, tile.copy, block.last_op):
             continue
-        made = op.clone(values)
-        emit.add(made)
+        operands = tuple(values.get(each, each) for each in op.operands)
+        key = (op.name, operands, *op.properties.items(), *op.result_types)
+        if (known := made.get(key)) is None:
+            known = made[key] = emit.add(op.clone(values))
+        values |= dict(zip(op.results, known.results, strict=True))
     source, size, length = (values.get(each, each) for each in (tile.copy.source, tile.view.sizes[0], tile.length))
     return source, size, length
 

@@ -86,7 +86,7 @@ class Cut:
         digits = Digits(emit, at, self.dim, position)
         for term, factor in self.terms:
             found = digits.of(term)
-            left = emit.least(left, found.run) if left != 1 and found.run is not None else left
+            left = digits.shortened(left, term)
             begin: Index = _wide(emit, found.value, term)
             if slope(term) and left != 1:
                 # At position p of the piece it is `begin + (p - position)`.
@@ -95,8 +95,8 @@ class Cut:
             point.offset = emit.plus(point.offset, emit.times(begin, factor))
         for each in self.comparisons:
             for term, _ in each.terms:
-                if left != 1 and term.dim == self.dim and (run := digits.of(term).run) is not None:
-                    left = emit.least(left, run)
+                if term.dim == self.dim:
+                    left = digits.shortened(left, term)
         sides = [_Side.of(each, digits, point) for each in self.comparisons]
         for side in sides:
             left = side.shortened(left, emit) if left != 1 else left
@@ -178,12 +178,21 @@ class Digits:
     _dividends: dict[object, At] = field(default_factory=dict[object, At])
     _rests: dict[object, At] = field(default_factory=dict[object, At])
     _made: dict[Digit | Wrapped, At] = field(default_factory=dict["Digit | Wrapped", At])
+    _met: set[SSAValue] = field(default_factory=set[SSAValue])
 
     def of(self, term: Digit | Wrapped) -> At:
         """A digit."""
         if (found := self._made.get(term)) is None:
             found = self._made[term] = self._computed(term)
         return found
+
+    def shortened(self, left: Index, term: Digit | Wrapped) -> Index:
+        """The length of a piece along which a digit goes on, too."""
+        run = self.of(term).run
+        if left == 1 or run is None or run in self._met:
+            return left
+        self._met.add(run)
+        return self.emit.least(left, run)
 
     def _computed(self, term: Digit | Wrapped) -> At:
         emit = self.emit
