@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tlx_xdsl.errors import InputOverflowError, InputTypeError
-from tlx_xdsl.frontend.python.source import KernelSource, Parameter
+from tlx_xdsl.frontend.python.source import KernelSource, Parameter, Signature
 from tlx_xdsl.grid import Grid, sizes_of
 from tlx_xdsl.runtime.driver.fingerprint import GlobalValues, kernel_fingerprint
 from tlx_xdsl.runtime.host.options import CpuOptions, cpu_options
@@ -93,6 +93,22 @@ class CpuLauncher:
     def compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         """The program that a launch with these arguments would run."""
         return self._prepared(0, args, kwargs)[0].program
+
+    def for_types(
+        self, signature: Mapping[str, Signature], constexprs: Mapping[str, Any], *, debug: bool = False
+    ) -> Callable[[Sequence[Any], tuple[int, int, int]], None]:
+        """Compile for types, before there are arguments, as a compiler wants it that writes the launches.
+
+        `signature` has the type of each runtime argument in Triton's spelling, in the order of the parameters. Launch
+        what is returned with a number for each, a pointer's being its address, and with the three sizes of a grid.
+
+        Raises CompilationError, located in the kernel, for an error in it.
+        """
+        wanted = CpuSpecialization(signature, constexprs, debug=debug)
+        with _Building.lock:
+            program = load_program(self._source, wanted)
+        pack, run = Packer(flat_types(signature), program.metadata, self._rules), program.run
+        return lambda slots, sizes: run(pack(slots, ()), sizes)
 
     def _prepared(
         self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]
