@@ -25,8 +25,10 @@ from ..launch_line.kernel_options import run_options
 from ..launch_line.launches import Launch, launch_at, numbers_of
 from ..launch_line.modules import MLIR_SUFFIXES
 from ..launch_line.request import read
-from ..output import say
 from .array_checks import check_array, expected_array
+
+PROMPT = "(tlx) "
+"""The text before each command."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,12 +50,15 @@ def run(args: argparse.Namespace) -> int:
     commands = Commands(session)
     for line in commands.here():
         print(line)
+    is_asked = not args.command_list and args.script is None and sys.stdin.isatty()
     for command in _commands(args):
+        if not is_asked:
+            print(f"{PROMPT}{command}")
         try:
             for line in commands.run(command):
                 print(line)
         except CompilationError as error:
-            say(error)
+            print(error)
         if commands.is_over:
             break
     return 1 if wrong is not None else 0
@@ -142,6 +147,6 @@ def _asked(ask: Callable[[str], str]) -> Iterator[str]:
         import_module("readline")
     while True:
         try:
-            yield ask("(tlx) ")
+            yield ask(PROMPT)
         except EOFError:
             return

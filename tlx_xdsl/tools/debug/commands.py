@@ -289,7 +289,7 @@ class Commands:
             return [f"nothing has arrived at {place.text} before event {session.at:,}"]
         now = _phase(hits[-1].after)
         shown = [hit for hit in hits if _phase(hit.before) >= now - 1][-MOST_LINES:] or hits[-1:]
-        found = [f"{place.text} is in {hits[-1].after}; last came the last of:"]
+        found = [f"{place.text} is in {hits[-1].after}; it has got, the last one at the end:"]
         return found + [f"    {self._event(hit)}: {self._line(hit.event)}" for hit in shown]
 
     def history(self, rest: str) -> list[str]:
@@ -366,6 +366,8 @@ def described(value: Any) -> str:
     """Return a value in short: a number, or an array's type, shape, range and first elements."""
     if isinstance(value, View):
         return f"buffer of {value.dtype}{list(value.shape)} at byte {value.address} of {value.memory.name}"
+    if isinstance(value, tuple):
+        return ", ".join(map(described, cast("tuple[Any, ...]", value)))
     held = content(value)
     if not isinstance(held, np.ndarray) or held.ndim == 0:
         return f"{held}"
