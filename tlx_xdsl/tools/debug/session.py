@@ -294,7 +294,8 @@ class Session:
         return self._add(text, hits)
 
     def _lines_near(self, line: int) -> str:
-        known = sorted({code.place.line for code in self.recorder.codes if code.place is not None})
+        codes = [code for code in self.recorder.codes if code.kind is Kind.STEP]
+        known = sorted({code.place.line for code in codes if code.place is not None})
         later = next((each for each in known if each > line), None)
         return "" if later is None else f", the next one with code is {later}"
 
