@@ -1,5 +1,6 @@
 """The sessions that the pages about the debugger show: each leads to the line at fault, in at most six commands."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.docs.documents import ROOT, blocks, changed, printed
+from tlx_xdsl.tools.debug.commands import COMMANDS, SHORT
+from tlx_xdsl.tools.tlx import parser
 
 SESSIONS = "docs/debugger-sessions.md"
 PAGE = "docs/debugger.md"
@@ -87,3 +90,30 @@ def test_the_same_run_without_the_mistake_is_right():
     (console,) = in_language(sections()["A deadlock: the wrong parity"], "console")
     command = console.partition("\n")[0].removeprefix("$ tlx ").partition(" -c ")[0]
     assert "nothing is wrong" in printed(f"{command} -c quit")
+
+
+def test_the_page_lists_all_commands():
+    table = re.findall(r"^\| (`[^|]*) \|", (ROOT / PAGE).read_text(encoding="utf-8"), re.MULTILINE)
+    assert {*COMMANDS, *SHORT} <= set(re.findall(r"`([a-z]+)", "".join(table)))
+
+
+def test_the_files_for_an_editor_are_right():
+    """They are JSON, of the debugger that the extension declares, and the launch is one that the adapter takes."""
+    extension, launch = (json.loads(each) for each in blocks(PAGE, "json"))
+    (debugger,) = extension["contributes"]["debuggers"]
+    assert all(each["type"] == debugger["type"] for each in launch["configurations"])
+    properties = debugger["configurationAttributes"]["launch"]["properties"]
+    (started,) = blocks(PAGE, "python")
+    assert "--dap" in started
+    for each in launch["configurations"]:
+        assert {"kernel", "args"} <= set(each) & set(properties)
+        args = parser("debug").parse_args(["debug", each["kernel"], *each["args"]])
+        assert args.grid == "1"
+
+
+def test_the_command_of_the_page():
+    Path("pipeline.py").write_text(next(each for each in blocks(HANG, "python") if each.startswith("# pipeline.py")))
+    (command,) = blocks(PAGE, "console")
+    output = printed(command.strip().removeprefix("$ tlx "))
+    assert "nothing is wrong" in output
+    assert "empty[0] is in phase 2, 0 of 2 arrivals" in output

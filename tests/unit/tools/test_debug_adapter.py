@@ -206,7 +206,7 @@ def test_wrong_numbers_lead_to_the_wrong_index(client):
     )
     assert stopped["reason"] == "exception"
     assert "c_desc" in stopped["text"]
-    # The console moves, too: then the editor is told where it stands.
+    # The console moves, too, and an event says where it stands then.
     client.console("who c_desc[0, 64]")
     client.console("goto")
     moved = client.until("stopped")

@@ -10,19 +10,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.interpreter.orders.reduction import Orders
-from tlx_xdsl.runtime.driver.host_values import is_descriptor
-from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret_source
 from tlx_xdsl.runtime.simulate.options import PTX, Options
 
 from ..debug.commands import Commands
-from ..debug.recording import Recorder
-from ..debug.session import Session
+from ..debug.session import Session, arrays_of
 from ..launch_line.kernel_options import run_options
-from ..launch_line.launches import Launch, launch_at, numbers_of
+from ..launch_line.launches import launch_at, numbers_of
 from ..launch_line.modules import MLIR_SUFFIXES
 from ..launch_line.request import read
 from .array_checks import check_array, expected_array
@@ -75,23 +70,20 @@ def opened(args: argparse.Namespace) -> tuple[Session, CompilationError | None]:
         raise CompilationError("tlx debug: takes a kernel as FILE.py:KERNEL")
     if args.stage == PTX:
         raise CompilationError("--stage ptx: the debugger is of the interpreter, at the stages of its own")
+    if args.ranks:
+        raise CompilationError("--ranks: the debugger is of one GPU")
     request = read(args)
     launch = launch_at(request, request.sizes, ranks=args.ranks)
-    arrays = _arrays(launch)
-    before = {name: array.copy() for name, array in arrays.items()}
-    names = {**numbers_of(launch.names), **before}
+    arrays = arrays_of(launch.arguments)
+    names = {**numbers_of(launch.names), **{name: array.copy() for name, array in arrays.items()}}
     expected = {name: expected_array(name, arrays[name], text, names) for name, text in _checks(request.lists, arrays)}
 
-    def execute(recorder: Recorder) -> Interpretation:
-        for name, array in arrays.items():
-            array[...] = before[name]
+    def options() -> Options:
         order = None if args.order is None else Orders(args.order)
         given: dict[str, Any] = {**launch.options, **run_options(args), "order": order, "trace": None}
-        return interpret_source(
-            launch.source, launch.grid, launch.arguments, Options(**given), launch.types, debugger=recorder
-        )
+        return Options(**given)
 
-    session = Session(execute, launch.arguments, numbers_of(launch.names))
+    session = Session.of(launch.source, launch.grid, launch.arguments, options, launch.types)
     wrong = session.fault
     if wrong is None:
         for name, wanted in expected.items():
@@ -102,11 +94,6 @@ def opened(args: argparse.Namespace) -> tuple[Session, CompilationError | None]:
     if wrong is not None:
         session.end()
     return session, wrong
-
-
-def _arrays(launch: Launch) -> dict[str, Any]:
-    found = {name: value.base if is_descriptor(value) else value for name, value in launch.arguments.items()}
-    return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
 
 def _checks(lists: Any, arrays: dict[str, Any]) -> Iterator[tuple[str, str]]:

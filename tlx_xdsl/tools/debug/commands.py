@@ -49,8 +49,8 @@ class Commands:
             raise CompilationError(str(error)) from error
 
     def _function(self, word: str) -> Callable[[Commands, str], list[str]]:
-        if word in _SHORT:
-            return COMMANDS[_SHORT[word]]
+        if word in SHORT:
+            return COMMANDS[SHORT[word]]
         if word in COMMANDS:
             return COMMANDS[word]
         meant = did_you_mean(word, COMMANDS) or ": 'help' lists what there is"
@@ -333,7 +333,7 @@ class Commands:
     def help(self, rest: str) -> list[str]:
         """List the commands, or say what one does."""
         known = [rest] if rest in COMMANDS else list(COMMANDS)
-        short = {name: word for word, name in _SHORT.items()}
+        short = {name: word for word, name in SHORT.items()}
         names = {name: f"{name}, {short[name]}" if name in short else name for name in known}
         width = max(map(len, names.values()))
         return [f"{names[name]:{width}}  {(COMMANDS[name].__doc__ or '').splitlines()[0]}" for name in known]
@@ -355,7 +355,7 @@ COMMANDS: dict[str, Callable[[Commands, str], list[str]]] = {
 }  # fmt: skip
 """Commands by name."""
 
-_SHORT = {
+SHORT = {
     "s": "step", "b": "back", "n": "next", "p": "print", "c": "continue", "r": "reverse", "g": "goto", "l": "list",
     "t": "tasks", "w": "where", "v": "variables", "h": "help", "q": "quit",
 }  # fmt: skip

@@ -15,7 +15,7 @@ from tlx_xdsl.interpreter.memory import UNINITIALIZED, View
 from tlx_xdsl.interpreter.races import Footprint
 from tlx_xdsl.numerics.arrays import Dtype, Integers
 
-from .recording import Recorder, Who
+from .recording import Kind, Recorder
 
 FEW = 4
 """Elements that a line shows."""
@@ -65,7 +65,7 @@ class _InBlock:
 
     def block(self, recorder: Recorder) -> ThreadBlock | None:
         """The thread block, while it is there."""
-        return recorder.block(Who("", "", 0, range(0), self.cluster, self.rank))
+        return recorder.block(self.cluster, self.rank)
 
     def is_in(self, block: tuple[int, int], view: View) -> bool:
         """Return False: barriers change otherwise."""
@@ -229,7 +229,7 @@ class Touches:
 
     def _acting(self, event: int, recorder: Recorder) -> int:
         """The event that has done something: the completion of a phase and a block are no acts."""
-        while event > 0 and recorder.code(event).kind in (3, 4, 5):
+        while event > 0 and recorder.code(event).kind >= Kind.BLOCKED:
             event -= 1
         return event
 

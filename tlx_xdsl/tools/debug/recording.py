@@ -214,12 +214,9 @@ class Recorder:
         self.frames.clear()
         self._note = self._record if until is None else self._repeat
 
-    def block(self, who: Who) -> ThreadBlock | None:
-        """Return the thread block of a task in the run that is repeated; None where it is not there now."""
-        for cluster, number in self._clusters.items():
-            if number == who.cluster:
-                return cluster.blocks[who.rank]
-        return None
+    def block(self, cluster: int, rank: int) -> ThreadBlock | None:
+        """Return a thread block of the run that is repeated, by its cluster's number; None where it is not there."""
+        return next((each.blocks[rank] for each, number in self._clusters.items() if number == cluster), None)
 
     def cluster_of(self, block: ThreadBlock) -> int:
         """Return the number of the cluster of a thread block, in the order of their launches."""

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.tt import PointerType, TensorDescType
 from tlx_xdsl.errors import CompilationError, SourceLocation, shown_path
+from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.interpreter.causes import cause_of
 from tlx_xdsl.interpreter.deadlock import barrier_notes
@@ -24,7 +27,11 @@ from tlx_xdsl.interpreter.engine import InFlight
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.users import arrivals, lines, named_barrier_users, task_of
+from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.numerics.host_arrays import is_descriptor
+from tlx_xdsl.runtime.driver.host_values import defaults_of
+from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret_source
+from tlx_xdsl.runtime.simulate.options import Options
 
 from ..launch_line.expressions import evaluate
 from .places import BarrierPlace, BufferPlace, GlobalPlace, Hit, NamedBarrierPlace, Place, Touches
@@ -61,11 +68,7 @@ class Session:
 
     def __init__(self, run: Callable[[Recorder], object], arguments: Mapping[str, Any], constants: Mapping[str, Any]):
         self.recorder = Recorder(run)
-        self.arrays = {
-            name: np.asarray(value.base if is_descriptor(value) else value)
-            for name, value in arguments.items()
-            if is_descriptor(value) or isinstance(value, np.ndarray)
-        }
+        self.arrays = arrays_of(arguments)
         """The arguments that are arrays, which each run writes in place."""
         self.constants = constants
         self.stops: list[Stop] = []
@@ -79,6 +82,30 @@ class Session:
         self.recorder.record()
         if self.fault is not None:
             self.end()
+
+    @classmethod
+    def of(
+        cls,
+        source: KernelSource,
+        grid: tuple[int, int, int],
+        arguments: Mapping[str, Any],
+        options: Callable[[], Options],
+        types: Mapping[str, Signature] | None = None,
+    ) -> Session:
+        """Record a launch in the interpreter; `options` makes those of one run.
+
+        Raises CompilationError for a kernel that does not compile.
+        """
+        before = {name: array.copy() for name, array in arrays_of(arguments).items()}
+        values = {name: value.value if isinstance(value, constexpr) else value for name, value in arguments.items()}
+        constants = {name: value for name, value in values.items() if isinstance(value, bool | int | float)}
+
+        def run(recorder: Recorder) -> Interpretation:
+            for name, held in arrays_of(arguments).items():
+                held[...] = before[name]
+            return interpret_source(source, grid, arguments, options(), types, debugger=recorder)
+
+        return cls(run, arguments, {**defaults_of(source), **constants})
 
     # The recording ---------------------------------------------------------------------------------------------------
 
@@ -227,7 +254,13 @@ class Session:
     def into(self, direction: int) -> bool:
         """Go to the next line of the task, into calls."""
         number = self.task
-        return self._first(direction, lambda event: self.recorder.who[event] == number and bool(self._begins[event]))
+        return self._first(
+            direction,
+            lambda event: (
+                self.recorder.who[event] == number
+                and (self._begins[event] or self.recorder.code(event).kind is Kind.ENDED)
+            ),
+        )
 
     def _depth(self) -> int:
         """The nesting of the line at which the task is, plus 1."""
@@ -369,7 +402,7 @@ class Session:
     def names(self, frame: Frame | None) -> Mapping[str, Any]:
         """Return what expressions may name in a function: its variables, and the kernel's arguments and constants."""
         variables = {} if frame is None else self._variables(frame)
-        return _Contents({**self.constants, **variables, **self.arrays})
+        return _Contents({**self.constants, **self.arrays, **variables})
 
     def variables(self) -> dict[str, Any]:
         """Return the values of the task's variables, by name, buffers as they are."""
@@ -382,6 +415,9 @@ class Session:
             return found
         for value in _visible(frame.op):
             slot = frame.code.slot(value)
+            if value.name_hint in self.arrays and isinstance(value.type, PointerType | TensorDescType):
+                # The array that it leads to says more.
+                continue
             if value.name_hint and slot < len(frame.values) and frame.values[slot] is not None:
                 found.setdefault(value.name_hint, frame.values[slot])
         return found
@@ -456,7 +492,7 @@ class Session:
         """Return the mbarriers of the thread block of the task that is looked at."""
         self.show()
         who = self.recorder.tasks[self.task]
-        block = self.recorder.block(who)
+        block = self.recorder.block(who.cluster, who.rank)
         held = {} if block is None else block.shared.barriers
         return [BarrierPlace(each.name, who.cluster, who.rank, address) for address, each in held.items()]
 
@@ -510,6 +546,13 @@ class Session:
             and any(each.label == name or each.label.startswith(f"{name} of ") for name in names)
         ]  # fmt: skip
         return [text, *notes]
+
+
+def arrays_of(arguments: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return the arguments that are arrays, by name, of descriptors what they describe."""
+    held = {name: value.base if is_descriptor(value) else value for name, value in arguments.items()}
+    # Torch tensors on the CPU share their memory with numpy.
+    return {name: np.asarray(value) for name, value in held.items() if hasattr(value, "__array__") and np.ndim(value)}
 
 
 class _Contents(Mapping[str, Any]):
