@@ -17,6 +17,7 @@ from tlx_xdsl.numerics.arrays import Array
 
 from .engine import InFlight
 from .faults import fault_at
+from .grid import Program
 from .registry import Coroutine, Kind, Run, Waiting
 from .threads import uniform
 
@@ -60,6 +61,10 @@ class Debugger(Protocol):
 
     def wrapped(self, op: Operation, kind: Kind, run: Run, slot: Callable[[SSAValue], int]) -> tuple[Kind, Run]:
         """Return what runs `op` in the place of `run`; `slot` gives the slot of a value in its function's frame."""
+        ...
+
+    def chosen(self, firsts: Sequence[Program]) -> Sequence[Program]:
+        """Return which of the clusters, by their first programs, are to run."""
         ...
 
 

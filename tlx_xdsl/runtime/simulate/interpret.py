@@ -430,6 +430,8 @@ def _executed(
     try:
         launch = _prepared(plan, grid, values, names, options, symmetric)
         firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
+        if plan.debugger is not None:
+            firsts = plan.debugger.chosen(firsts)
         before = time.perf_counter()
         turns, jobs = _traced(launch, firsts, options)
         seconds = time.perf_counter() - before

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from importlib import import_module
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +11,13 @@ from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.runtime.simulate.options import PTX, Options
 
-from ..debug.commands import Commands
+from ..debug.commands import converse
 from ..debug.session import Session, arrays_of
 from ..launch_line.kernel_options import run_options
 from ..launch_line.launches import launch_at, numbers_of
 from ..launch_line.modules import MLIR_SUFFIXES
 from ..launch_line.request import read
 from .array_checks import check_array, expected_array
-
-PROMPT = "(tlx) "
-"""The text before each command."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,20 +36,7 @@ def run(args: argparse.Namespace) -> int:
         raise CompilationError(str(error)) from error
     for line in introduction(session, wrong):
         print(line)
-    commands = Commands(session)
-    for line in commands.here():
-        print(line)
-    is_asked = not args.command_list and args.script is None and sys.stdin.isatty()
-    for command in _commands(args):
-        if not is_asked:
-            print(f"{PROMPT}{command}")
-        try:
-            for line in commands.run(command):
-                print(line)
-        except CompilationError as error:
-            print(error)
-        if commands.is_over:
-            break
+    converse(session, _commands(args))
     return 1 if wrong is not None else 0
 
 
@@ -119,21 +100,8 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _commands(args: argparse.Namespace) -> Iterable[str]:
-    """The commands: of the command line, of a script, or of the terminal."""
+def _commands(args: argparse.Namespace) -> Iterable[str] | None:
+    """The commands of the command line, or of a script; None where the user gives them."""
     if args.command_list:
         return [each.strip() for text in args.command_list for each in text.split(";")]
-    if args.script is not None:
-        return Path(args.script).read_text(encoding="utf-8").splitlines()
-    return _asked(input) if sys.stdin.isatty() else (line.rstrip("\n") for line in sys.stdin)
-
-
-def _asked(ask: Callable[[str], str]) -> Iterator[str]:
-    with suppress(ImportError):
-        # Gives `input` its history and editing, where Python was built with it.
-        import_module("readline")
-    while True:
-        try:
-            yield ask(PROMPT)
-        except EOFError:
-            return
+    return None if args.script is None else Path(args.script).read_text(encoding="utf-8").splitlines()

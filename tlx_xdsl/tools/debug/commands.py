@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
@@ -407,3 +410,41 @@ def _number(text: str) -> int:
     if not text.replace(",", "").isdecimal():
         raise CompilationError(f"expected a number, found '{text}'")
     return int(text.replace(",", ""))
+
+
+PROMPT = "(tlx) "
+"""The text before each command."""
+
+
+def converse(session: Session, given: Iterable[str] | None = None) -> None:
+    """Print the position, and carry out commands until there are no more: those that are given, or standard input's.
+
+    What is not asked for at a terminal is printed with its answer.
+    """
+    commands = Commands(session)
+    for line in commands.here():
+        print(line)
+    is_asked = given is None and sys.stdin.isatty()
+    if given is None:
+        given = _asked() if is_asked else (line.rstrip("\n") for line in sys.stdin)
+    for command in given:
+        if not is_asked:
+            print(f"{PROMPT}{command}")
+        try:
+            for line in commands.run(command):
+                print(line)
+        except CompilationError as error:
+            print(error)
+        if commands.is_over:
+            break
+
+
+def _asked() -> Iterator[str]:
+    with suppress(ImportError):
+        # Gives `input` its history and editing, where Python was built with it.
+        import_module("readline")
+    while True:
+        try:
+            yield input(PROMPT)
+        except EOFError:
+            return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from enum import IntEnum
@@ -22,7 +22,7 @@ from tlx_xdsl.errors import CompilationError, Note, SourceLocation
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.global_memory import Buffer
-from tlx_xdsl.interpreter.grid import program_text
+from tlx_xdsl.interpreter.grid import Program, program_text
 from tlx_xdsl.interpreter.machine import Cluster, Task, ThreadBlock
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.memory import View
@@ -122,7 +122,9 @@ class _Stop(BaseException):
 class Recorder:
     """Sees a run of a plan (`interpreter.code.Debugger`, `interpreter.machine.Observer`), and repeats it."""
 
-    def __init__(self, run: Callable[[Recorder], object]):
+    def __init__(self, run: Callable[[Recorder], object], programs: Sequence[Program] = ()):
+        self._programs = programs
+        """The programs that run, if not all do."""
         self._run = run
         """Runs the kernel from the start, on arrays as they were at first, with this recorder as its debugger."""
         self.codes: list[Code] = []
@@ -229,6 +231,10 @@ class Recorder:
         if self._plan is None:
             self._plan = make()
         return self._plan
+
+    def chosen(self, firsts: Sequence[Program]) -> Sequence[Program]:
+        """Return the clusters that run."""
+        return [first for first in firsts if first in self._programs] if self._programs else firsts
 
     def wrapped(self, op: Operation, kind: RunKind, run: Run, slot: Callable[[SSAValue], int]) -> tuple[RunKind, Run]:
         """Return what notes an operation, and runs it; constants are no events."""

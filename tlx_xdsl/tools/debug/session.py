@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +18,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt import PointerType, TensorDescType
-from tlx_xdsl.errors import CompilationError, SourceLocation, shown_path
+from tlx_xdsl.errors import BREAKPOINT, CompilationError, SourceLocation, shown_path
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.interpreter.causes import cause_of
 from tlx_xdsl.interpreter.deadlock import barrier_notes
 from tlx_xdsl.interpreter.engine import InFlight
+from tlx_xdsl.interpreter.grid import Program
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.users import arrivals, lines, named_barrier_users, task_of
@@ -66,8 +67,14 @@ class Frame:
 class Session:
     """A run, the event at which it stands, and the task that is looked at: what the event does has not happened."""
 
-    def __init__(self, run: Callable[[Recorder], object], arguments: Mapping[str, Any], constants: Mapping[str, Any]):
-        self.recorder = Recorder(run)
+    def __init__(
+        self,
+        run: Callable[[Recorder], object],
+        arguments: Mapping[str, Any],
+        constants: Mapping[str, Any],
+        programs: Sequence[Program] = (),
+    ):
+        self.recorder = Recorder(run, programs)
         self.arrays = arrays_of(arguments)
         """The arguments that are arrays, which each run writes in place."""
         self.constants = constants
@@ -80,6 +87,7 @@ class Session:
         self._shown = -1
         """The event at which the arrays and tasks stand."""
         self.recorder.record()
+        self._stop_at_breakpoints()
         if self.fault is not None:
             self.end()
 
@@ -91,8 +99,9 @@ class Session:
         arguments: Mapping[str, Any],
         options: Callable[[], Options],
         types: Mapping[str, Signature] | None = None,
+        programs: Sequence[Program] = (),
     ) -> Session:
-        """Record a launch in the interpreter; `options` makes those of one run.
+        """Record a launch in the interpreter, or some of its programs; `options` makes those of one run.
 
         Raises CompilationError for a kernel that does not compile.
         """
@@ -105,7 +114,7 @@ class Session:
                 held[...] = before[name]
             return interpret_source(source, grid, arguments, options(), types, debugger=recorder)
 
-        return cls(run, arguments, {**defaults_of(source), **constants})
+        return cls(run, arguments, {**defaults_of(source), **constants}, programs)
 
     # The recording ---------------------------------------------------------------------------------------------------
 
@@ -302,6 +311,23 @@ class Session:
         else:
             self.go(0)
         return None
+
+    def stop_at(self, place: SourceLocation | None) -> None:
+        """Go to where a task first comes to a place, if one does."""
+        codes = self.recorder.codes
+        wanted = {number for number, code in enumerate(codes) if code.kind is Kind.STEP and code.place == place}
+        self.go(next((event for event, what in enumerate(self.recorder.what) if what in wanted), 0))
+
+    def _stop_at_breakpoints(self) -> None:
+        """Stop where the kernel calls `breakpoint()`."""
+        codes = self.recorder.codes
+        wanted = {
+            number
+            for number, code in enumerate(codes)
+            if code.kind is Kind.STEP and isinstance(code.op, tt.AssertOp) and code.op.is_breakpoint
+        }
+        if wanted:
+            self._add(BREAKPOINT, [event for event, what in enumerate(self.recorder.what) if what in wanted])
 
     # Breakpoints and watchpoints -------------------------------------------------------------------------------------
 
