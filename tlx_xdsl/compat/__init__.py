@@ -98,7 +98,7 @@ def installed(
 
 @contextmanager
 def reading(target: str = "sm_90a") -> Generator[None]:
-    """Within, a file that is written for Meta's TLX can be imported for its kernels to be looked at.
+    """Let files that are written for Meta's TLX be imported, for their kernels to be looked at.
 
     Nothing is changed, nor Triton imported, before a file imports tlx. From then on Triton knows clusters in `Config`,
     and a GPU of the kind `target`; its `jit` stays stock's. Where the drop-in is installed, nothing happens.

@@ -1,4 +1,4 @@
-"""From a function of the IR to what runs it: every operation is looked at once, every value gets a slot.
+"""Planner: a function of the IR becomes code; every operation is looked at once, every value gets a slot.
 
 A watcher sees operations run: with which operands, in which program, and in which iteration of the loops around them.
 Other operations run as they always do.

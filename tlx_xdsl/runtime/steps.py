@@ -130,7 +130,7 @@ class Step(Stage):
         return "" if before is None else unified_diff(before, self)
 
     def changes(self) -> str:
-        """In few words what the pass has changed; empty for the frontend's step."""
+        """Summary of what the pass has changed; empty for the frontend's step."""
         return "" if self.before is None else changes(self.before, self)
 
     @property

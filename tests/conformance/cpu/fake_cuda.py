@@ -14,7 +14,7 @@ from tlx_xdsl.targets import target_named
 
 
 class _OnTheCpu(TorchFunctionMode):
-    """Within, whatever is asked of the device `cuda` is done on the CPU."""
+    """Mode that does on the CPU whatever is asked of the device `cuda`."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.Tensor.cuda:

@@ -1,4 +1,4 @@
-"""From a kernel's source to machine code of this CPU, through the cache on disk."""
+"""Compilation of a kernel's source to machine code of this CPU, through the cache on disk."""
 
 from __future__ import annotations
 

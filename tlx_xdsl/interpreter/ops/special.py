@@ -182,7 +182,7 @@ def clock64(_op: tlx.Clock64Op) -> Unary:
 
 @pure(ttg.WarpIdOp, nvvm.ElectSyncOp)
 def no_one_value(op: Operation) -> Run:
-    """There is no one value."""
+    """Refuse an operation that has no one value for all threads."""
     raise fault_at(
         op, f"the interpreter runs the threads of a task as one: '{op.name}' differs between them", kind=Unsupported
     )
