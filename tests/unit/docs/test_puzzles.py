@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.docs.documents import blocks
+from tlx_xdsl.runtime.answers import PROGRESS, Verdict, settled
 
 pytest.importorskip("marimo", reason="the puzzles are marimo notebooks")
 
@@ -60,9 +62,12 @@ def test_a_puzzle_as_it_is_given_says_what_is_wrong(name):
     found = verdict(name)
     assert not found
     assert said in str(found)
-    # Lines are those of the cell.
-    assert "marimo" not in str(found)
-    assert f"def {kernel}(" in (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8").splitlines()
+    # Lines are those of the file.
+    for line, column, shown in re.findall(rf"^{name}\.py:(\d+):(\d+): error: .*\n(.*)$", str(found), re.MULTILINE):
+        assert text[int(line) - 1].strip() == shown.strip()
+        assert text[int(line) - 1][int(column) - 1] != " "
+    assert any(f"def {kernel}(" in line for line in text)
 
 
 @pytest.mark.parametrize("name", PUZZLES)
@@ -79,6 +84,58 @@ def test_a_solution_has_the_parameters_of_the_puzzle(name, solutions):
     (given,) = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == kernel]
     solved = inspect.signature(getattr(solutions, kernel).fn)
     assert [each.arg for each in given.args.args] == list(solved.parameters)
+
+
+def as_a_script(path):
+    where = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, str(path)], env={**os.environ, "PYTHONPATH": where}, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_a_puzzle_is_a_script_with_status_1_until_it_is_solved(tmp_path):
+    for name in ("01_add", "02_softmax"):
+        (tmp_path / f"{name}.py").write_text((FOLDER / f"{name}.py").read_text(encoding="utf-8"), encoding="utf-8")
+    puzzle = tmp_path / "01_add.py"
+    given = as_a_script(puzzle)
+    assert given.returncode == 1, given.stderr
+    assert given.stdout.startswith("01_add.py:45:17: error: load out of bounds")
+    assert given.stdout.endswith("\n0 of 2 puzzles solved; next: 01_add\n")
+    assert not given.stderr
+    assert not (tmp_path / PROGRESS).exists()
+    text = puzzle.read_text(encoding="utf-8")
+    for old, new in (
+        ("(x + at)", "(x + at, mask=at < n)"),
+        ("(y + at)", "(y + at, mask=at < n)"),
+        ("total)", "total, mask=at < n)"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    puzzle.write_text(text, encoding="utf-8")
+    solved = as_a_script(puzzle)
+    assert solved.returncode == 0, solved.stderr
+    assert solved.stdout.startswith("right: in 3 orders")
+    assert solved.stdout.endswith("\n1 of 2 puzzles solved; next: 02_softmax\n")
+    assert json.loads((tmp_path / PROGRESS).read_text(encoding="utf-8")) == {"solved": ["01_add"]}
+
+
+def test_progress_that_somebody_has_changed_is_begun_anew(tmp_path, monkeypatch, capsys):
+    puzzle = tmp_path / "01_add.py"
+    puzzle.write_text("", encoding="utf-8")
+    (tmp_path / PROGRESS).write_text("[]", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", [str(puzzle)])
+    with pytest.raises(SystemExit) as ended:
+        settled(Verdict(True, "right"), str(puzzle))
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == "right\n1 of 1 puzzles solved\n"
+
+
+def test_marimo_runs_a_puzzle_when_it_is_opened():
+    """Its default is to wait, and it ignores a setting in the header of a notebook."""
+    manager = pytest.importorskip("marimo._config.manager")
+    found = manager.get_default_config_manager(current_path=str(FOLDER / "01_add.py")).get_config()
+    assert found["runtime"]["auto_instantiate"]
 
 
 def changed(solutions, tmp_path, kernel, *changes):
