@@ -121,7 +121,7 @@ def _solved(puzzle: Path, verdict: Verdict) -> set[str]:
     try:
         solved = set(json.loads(file.read_text(encoding="utf-8"))["solved"])
     except (OSError, ValueError, KeyError, TypeError):
-        # There is none yet, or somebody has changed it.
+        # There is none yet, or it was changed by hand.
         solved: set[str] = set()
     if verdict and puzzle.stem not in solved:
         solved.add(puzzle.stem)

@@ -120,7 +120,7 @@ def test_a_puzzle_is_a_script_with_status_1_until_it_is_solved(tmp_path):
     assert json.loads((tmp_path / PROGRESS).read_text(encoding="utf-8")) == {"solved": ["01_add"]}
 
 
-def test_progress_that_somebody_has_changed_is_begun_anew(tmp_path, monkeypatch, capsys):
+def test_progress_that_was_changed_by_hand_is_begun_anew(tmp_path, monkeypatch, capsys):
     puzzle = tmp_path / "01_add.py"
     puzzle.write_text("", encoding="utf-8")
     (tmp_path / PROGRESS).write_text("[]", encoding="utf-8")
