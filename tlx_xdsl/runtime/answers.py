@@ -102,10 +102,11 @@ def settled(verdict: Verdict, file: str) -> Verdict:
     as in a test, nothing is noted.
     """
     path = Path(file).resolve()
+    puzzles = sorted(path.parent.glob("[0-9]*.py"))
     script = not in_notebook() and Path(sys.argv[0]).resolve() == path
-    if script or in_notebook():
+    if path in puzzles and (script or in_notebook()):
         solved = _solved(path, verdict)
-        names = [each.stem for each in sorted(path.parent.glob("[0-9]*.py"))]
+        names = [each.stem for each in puzzles]
         left = [name for name in names if name not in solved]
         rest = f"; next: {left[0]}" if left else ""
         verdict = Verdict(verdict.right, f"{verdict}\n{len(names) - len(left)} of {len(names)} puzzles solved{rest}")
