@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,11 +57,12 @@ class Verdict:
 
 
 def judged(
-    kernel: Any, grid: Grid, /, *args: Any, expected: Expected, tolerance: float = 1e-3, **named: Any
-) -> Verdict:
+    kernel: Any, grid: Grid, /, *args: Any, expected: Expected, tolerance: float = 1e-3,
+    prepare: Callable[[], object] = lambda: None, **named: Any,
+) -> Verdict:  # fmt: skip
     """Run a kernel in each of ORDERS on the arguments that `interpret` takes, and compare what it writes.
 
-    Arrays of `expected` are filled with NaN before each run. `tolerance` is a part of the largest expected number. What
+    Before each run arrays of `expected` are filled with NaN, and `prepare` is called, to reset others. `tolerance` is a part of the largest expected number. What
     kernels do wrong, also with each other in global memory, is reported as the interpreter says it; so is what the
     frontend refuses. What is left unfinished counts as wrong.
     """
@@ -70,6 +71,7 @@ def judged(
         options: dict[str, Any] = {"schedule": schedule, "seed": seed, "global_order": True, **named}
         for array, _ in expected.values():
             array[...] = np.nan
+        prepare()
         try:
             run = interpret(kernel, grid, *args, **options)
         except (CompilationError, TypeError, ValueError) as error:
