@@ -1,6 +1,6 @@
 // The playground's page: an editor, a command line, and what the command shows. The worker does the work.
 
-const root = document.getElementById("playground");
+const root = document.getElementById("tlx-playground");
 const here = new URL(".", import.meta.url);
 const find = (name) => root.querySelector(`[data-part="${name}"]`);
 const editor = find("source"), line = find("line"), said = find("said"), output = find("output");

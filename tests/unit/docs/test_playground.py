@@ -169,7 +169,10 @@ def test_a_product_of_128_is_run_and_checked_with_numpy(tmp_path):
 
 
 def site(folder):
-    """The files of the playground below a folder, as the built site has them, with a page of nothing else."""
+    """The files of the playground below a folder, as the built site has them, with a page of nothing else.
+
+    Its heading has the anchor that mkdocs gives it.
+    """
     for name, held in playground.files().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -177,8 +180,10 @@ def site(folder):
     for name in ("playground.js", "worker.js"):
         shutil.copy(playground.FOLDER / name, folder / "playground" / name)
     page = (ROOT / "docs" / "playground.md").read_text(encoding="utf-8")
-    (part,) = re.findall(r'<div id="playground".*?</script>\n', page, re.DOTALL)
-    (folder / "playground.html").write_text(f'<!doctype html><meta charset="utf-8">{part}', encoding="utf-8")
+    (part,) = re.findall(r'<div id="tlx-playground".*?</script>\n', page, re.DOTALL)
+    (folder / "playground.html").write_text(
+        f'<!doctype html><meta charset="utf-8"><h1 id="playground">Playground</h1>{part}', encoding="utf-8"
+    )
 
 
 needs_pyodide = pytest.mark.skipif(
@@ -203,7 +208,7 @@ class Served(http.server.SimpleHTTPRequestHandler):
 
 
 WATCH = """<script type="module">
-const root = document.getElementById("playground"), part = (name) => root.querySelector(`[data-part="${name}"]`);
+const root = document.getElementById("tlx-playground"), part = (name) => root.querySelector(`[data-part="${name}"]`);
 const settled = () => new Promise((done) => {
   const look = () => ["done", "wrong", "failed"].includes(root.dataset.state) ? done() : setTimeout(look, 50);
   setTimeout(look, 50);
