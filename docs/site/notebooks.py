@@ -81,7 +81,7 @@ def _shown(code: str, output: Any) -> str:
 
 
 def _result(output: Any) -> str:
-    """What a cell shows, in Markdown; empty for nothing, and for what only a notebook can show."""
+    """Write the output of a cell in Markdown; empty for nothing, and for what only a notebook can show."""
     if type(output).__module__.startswith("marimo."):
         rows = getattr(output, "data", None)
         if isinstance(rows, list) and rows and isinstance(rows[0], dict):

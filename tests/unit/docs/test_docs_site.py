@@ -26,7 +26,7 @@ LANGUAGES = [(tl, language.TL_TOPICS), (tlx, language.TLX_TOPICS)]
 
 
 def documented(markdown: str) -> set[str]:
-    """What mkdocstrings documents, and the anchors that a page has by itself."""
+    """Return the names that mkdocstrings documents, and the anchors that a page has by itself."""
     return set(re.findall(r"^::: (\S+)$", markdown, re.MULTILINE)) | set(re.findall(r"\{ #(\S+) \}", markdown))
 
 
@@ -132,7 +132,7 @@ def test_the_python_interface_is_there():
 def test_every_page_is_in_the_menu():
     config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     menu = re.findall(r"([\w/-]+\.md)$", config[config.index("\nnav:") : config.index("\nhooks:")], re.MULTILINE)
-    written = {path.name for path in (ROOT / "docs").glob("*.md")}
+    written = {f"{path.relative_to(ROOT / 'docs')}" for path in (ROOT / "docs").rglob("*.md")}
     assert sorted(menu) == sorted(written | set(pages.generated()))
 
 

@@ -267,7 +267,7 @@ print(judged(solutions.race, 1, tile(src, [16, 16]), tile(dst, [16, 16]), 5, TIL
 
 
 def test_a_kernel_runs_where_there_are_no_threads_no_processes_and_no_clock_of_a_thread():
-    """As for Python in a browser (Pyodide)."""
+    """Run it as Python in a browser would (Pyodide)."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", AS_IN_A_BROWSER, str(FOLDER)],

@@ -1,4 +1,4 @@
-"""What is said of an answer to an exercise: numbers that differ, and what the interpreter reports."""
+"""Verdicts on an answer to an exercise: numbers that differ, and what the interpreter reports."""
 
 import numpy as np
 import pytest
