@@ -82,6 +82,8 @@ class Planner:
             kind, run = by_threads(op, kind, run)
         if (watcher := self.plan.watcher) is not None and kind != Kind.PURE and watcher.watches(op):
             run = _watched(op, run, self, watcher)
+        if (debugger := self.plan.debugger) is not None:
+            kind, run = debugger.wrapped(op, kind, run, self.slot)
         return kind, run
 
 

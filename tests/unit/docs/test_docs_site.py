@@ -195,7 +195,7 @@ def test_a_notebook_s_page_has_its_text_its_code_and_what_it_shows():
     assert "import marimo" not in page
     assert "marimo-" not in page
     puzzle = notebooks.page(ROOT / "notebooks" / "puzzles" / "06_deadlock.py")
-    assert "```text\ndeadlock:9:17: error: deadlock: " in puzzle
+    assert "```text\n06_deadlock.py:47:21: error: deadlock: " in puzzle
     assert "/// details | Hint\n" in puzzle
 
 

@@ -6,6 +6,7 @@ A question is a tuple that begins with its name:
   Triton 3.7 it answers for register layouts only; no version has a constructor for generic_linear, and padded_shared
   has no linear layout as a whole.
 - `("alignment", layout, shape)`: bytes that the address of a shared-memory buffer is a multiple of (Triton 3.7).
+- `("view", layout, shape, by_hardware)`: what stock prints of a layout, by the tensor's elements or by the hardware.
 - `("accepts", text)`: whether the module parses and verifies.
 - `("prints", text)`: the module, parsed and printed.
 - `("shared bytes", text)`, `("tmem columns", text)`: what the module's buffers take.

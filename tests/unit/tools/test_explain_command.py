@@ -15,7 +15,7 @@ from tlx_xdsl.runtime.driver.stages import Stage, changes
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.tools.commands import compile as compile_command
-from tlx_xdsl.tools.commands.explain_passes import diff
+from tlx_xdsl.tools.commands.diff_text import diff
 from tlx_xdsl.tools.commands.layout_report import layout_section, why
 from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of

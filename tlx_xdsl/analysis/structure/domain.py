@@ -51,6 +51,11 @@ from .values import (
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
+def flipped(sign: str) -> str:
+    """The comparison with its sides exchanged."""
+    return _FLIPPED[sign]
+
+
 class StructureDomain(Domain[State]):
     """Transfer functions that give None for what is opaque."""
 

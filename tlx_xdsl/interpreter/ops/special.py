@@ -288,8 +288,10 @@ def cluster_size(_op: tlx.ClusterSizeOp) -> Unary:
 @threadwise(tt.AssertOp)
 @immediate(tt.AssertOp)
 def assertion(task: Task, op: tt.AssertOp, condition: Array) -> None:
-    """Raises Fault with the text of the user where the condition does not hold."""
+    """Raises Fault with the text of the user where the condition does not hold; goes on at a breakpoint."""
     message = op.message.data
+    if op.is_breakpoint:
+        return
     if task.active is not None:
         condition = _of_active(op, task.active, condition)
     if not condition.all():

@@ -149,8 +149,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _remark(kernel: Kernel, reason: str) -> LintFinding:
     source = kernel.source
-    place = SourceLocation(source.filename, source.fn.__code__.co_firstlineno)
-    return LintFinding(Diagnostic("remark", f"'{source.name}' {reason}", place), "unchecked", {})
+    return LintFinding(Diagnostic("remark", f"'{source.name}' {reason}", source.place), "unchecked", {})
 
 
 def _called(kernels: Mapping[str, tuple[Kernel, KernelDefaults]]) -> set[str]:

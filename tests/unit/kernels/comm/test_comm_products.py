@@ -11,7 +11,7 @@ from tlx_xdsl.kernels.comm.products import ALL_GATHER_GEMM, GEMM_REDUCE_SCATTER
 
 BF16 = DTYPES["bf16"]
 SMALL = ProductConfig(128, 32, 16, stages=2, part_n=16, buffers=2, group_m=2)
-NARROW = ProductConfig(64, 32, 16, stages=2, part_n=16, buffers=2, group_m=2, consumers=1)
+NARROW = ProductConfig(64, 32, 16, stages=2, part_n=16, buffers=2, group_m=2, pingpong=True)
 """Tiles of which few columns and steps make a whole product."""
 
 CASES = [(2, NARROW), (3, NARROW), (4, NARROW)] + ([(2, SMALL), (3, SMALL), (5, NARROW)] if volume.is_full() else [])
