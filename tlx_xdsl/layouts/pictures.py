@@ -106,7 +106,7 @@ def _matrix(linear: LinearLayout, shape: Ints, names: Sequence[str]) -> list[Tab
 
 @dataclass(frozen=True)
 class Holders:
-    """Who holds each element of a matrix; of copies the first."""
+    """Holders of the elements of a matrix; of copies the first."""
 
     ctas: Table
     """The CTA of the cluster, by element; the others likewise."""
@@ -315,7 +315,7 @@ def _leading(bases: Sequence[Ints], dim: int) -> int:
 
 @dataclass(frozen=True)
 class Flow:
-    """What a conversion moves from each holder to each other one, where holders are the smallest that exchange."""
+    """Elements that a conversion moves from each holder to each other one; holders are the smallest that exchange."""
 
     kind: ConversionKind
     holders: str

@@ -145,7 +145,7 @@ def test_the_examples_of_the_pages_open_and_go_through_the_passes_without_numpy(
 
 
 def test_puzzles_are_scripts_in_the_playground(tmp_path):
-    """Without marimo, which a browser does not have, but with numpy."""
+    """Run a puzzle without marimo, which a browser does not have, but with numpy."""
     source = (ROOT / "notebooks" / "puzzles" / "01_add.py").read_text(encoding="utf-8")
     address = re.search(r'href="([^"]+)"', notebooks.page(ROOT / "notebooks" / "puzzles" / "01_add.py"))[1]
     assert address.startswith("../../playground.html#code=")
@@ -245,7 +245,7 @@ await fetch("/notes", { method: "POST", body: JSON.stringify(notes) });
 @needs_browser
 @needs_pyodide
 def test_the_page_shows_the_passes_in_a_browser(tmp_path):
-    """From a cold page: a new profile, nothing cached."""
+    """The page begins cold: a new profile, nothing cached."""
     site(tmp_path)
     with (tmp_path / "playground.html").open("a", encoding="utf-8") as page:
         page.write(WATCH)
