@@ -60,7 +60,7 @@ class Table:
         return Table(tuple(zip(*self.rows, strict=True)))
 
     def part(self, rows: slice, columns: slice) -> Table:
-        """Some of the rows and columns."""
+        """Return some of the rows and columns."""
         return Table(tuple(row[columns] for row in self.rows[rows]))
 
     def map(self, function: Callable[[int], int]) -> Table:
