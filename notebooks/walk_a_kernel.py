@@ -95,7 +95,8 @@ def _(constexprs, mo, product, signature, tlx_xdsl):
     last = frontend.finish()
     changing = [step for step in last.path if step.changes() != "nothing"]
     rows = [
-        {"step": step.name, "operations": step.operations.total(), "what it changed": step.changes()} for step in changing
+        {"step": step.name, "operations": step.operations.total(), "what it changed": step.changes()}
+        for step in changing
     ]
     idle = len(last.path) - len(changing)
     mo.vstack([mo.ui.table(rows, selection=None), mo.md(f"{idle} more passes change nothing")])
