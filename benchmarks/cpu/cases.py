@@ -1,7 +1,7 @@
 """The problems of the CPU's benchmark: inputs, references in float64, ours and its rivals, and the lines to hold.
 
 All candidates of a problem write into one array, which was NaN before: where an array lies in memory can change the
-time of a memory-bound kernel by half. Only functions of torch that take no array for their result make one of their own.
+time of a memory-bound kernel by half. Only functions of torch that take no array for their result make one.
 """
 
 from __future__ import annotations
