@@ -62,7 +62,7 @@ class Expr:
 
 @dataclass
 class Program:
-    """What a kernel does; every expression is evaluated in each turn."""
+    """A kernel's expressions, each of which is evaluated in each turn."""
 
     sizes: tuple[int, int]
     offset: Expr
@@ -93,7 +93,7 @@ class Program:
 
     @property
     def is_sum(self) -> bool:
-        """Whether the results are sums, of f32; without loops they are what was loaded."""
+        """True if the results are sums, of f32; without loops they are what was loaded."""
         return bool(self.outer or self.inner)
 
 
@@ -590,7 +590,7 @@ def guarded(values: Sequence[Any], guard: Callable[[Any], Any]) -> list[Any]:
 
 
 def mismatch(given: Sequence[Any], expected: Sequence[Any]) -> str | None:
-    """What differs between the results of a launch and those that are expected."""
+    """Say how the results of a launch differ from the expected ones."""
     for found, right in zip(given[3:5], expected, strict=True):
         if found.tobytes() != right.tobytes():
             return f"{found} is not {right}"

@@ -189,7 +189,7 @@ def _pairs(way: Edge, state: State) -> list[tuple[Place, Place]]:
 
 
 def _dominated(function: func.FuncOp) -> dict[Block, list[Block]]:
-    """For each block those that it dominates immediately."""
+    """Return the blocks that each block dominates immediately."""
     blocks = list(function.body.blocks)
     if len(blocks) == 1:
         return {}

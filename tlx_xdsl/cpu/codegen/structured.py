@@ -42,7 +42,7 @@ def _least(type_: Attribute) -> int:
 
 
 def _in_any_order(number: float) -> Callable[[Attribute], float | None]:
-    """Of what rounds: Triton leaves the order open, but below f32 every step would round."""
+    """Give the neutral element to f32 and f64 alone: their order is open, but below f32 every step would round."""
     return lambda type_: number if register_type(type_) in FLOATS else None
 
 
@@ -188,7 +188,7 @@ def _known(one: Number, other: Number) -> Number:
 
 @emits(linalg.MatmulOp)
 def matmul(fn: FunctionEmitter, op: linalg.MatmulOp) -> None:
-    """In registers where the operation is a plain product of matrices whose rows are contiguous, else as a nest."""
+    """Multiply in registers a plain product of matrices whose rows are contiguous, and others as a nest."""
     usual = op.indexing_maps == type(op).get_irdl_definition().properties["indexing_maps"].default_value
     operands = [*op.inputs, *op.outputs]
     for value in operands:

@@ -273,7 +273,7 @@ def test_a_box_that_leaves_its_array_ends_a_program_that_checks():
 
 
 def test_loops_end_in_their_conditions():
-    """With conditions at the head LLVM turns each of them, in time that grows with the square of their number."""
+    """LLVM would turn loops with conditions at the head, in time that grows with the square of their number."""
     text = """func.func @k(%x: memref<*xf32>, %n: index, %i: i32, %j: i32, %k: i32)
     attributes {tt.program_ids = 3 : i32} {
   %c0 = arith.constant 0 : index
