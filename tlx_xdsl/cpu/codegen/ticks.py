@@ -16,7 +16,7 @@ from tlx_xdsl.text.diagnostics import users_place
 from .builder import I64, PTR, Builder, Value, constant
 
 MOST_LINES = 4096
-"""Lines that are told apart; all others count for the last one."""
+"""Lines with counters of their own; all others count for the last one."""
 
 _WORK = ("linalg.", "memref.copy", "memref.load", "memref.store", "memref.generic_atomic_rmw", "memref.atomic_rmw",
          "func.call")  # fmt: skip
