@@ -1,4 +1,4 @@
-"""From IR to the storage map.
+"""Reader of the storage map from IR.
 
 Before storage-alias lowering and between its steps the map is complete: specs, overlap trees or the numbers that
 stand for them, plain allocations, barriers. After it a shared region is one allocation with views, and where in a

@@ -140,7 +140,7 @@ class Step(Stage):
         return diff_page(before.text, self.text, title=self.name)
 
     def changes(self) -> str:
-        """In few words what the pass has changed; empty for the frontend's step."""
+        """Summary of what the pass has changed; empty for the frontend's step."""
         return "" if self.before is None else changes(self.before, self)
 
     @property

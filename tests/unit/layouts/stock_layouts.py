@@ -1,4 +1,4 @@
-"""What stock Triton says about a layout, asked in a process of its own: on a layout that it does not like it aborts.
+"""Questions to stock Triton about layouts, in a process of its own: on a layout that it does not like it aborts.
 
 A question is a tuple that begins with its name:
 
@@ -110,7 +110,7 @@ def module_text(body: str, num_ctas: int = 1, num_warps: int = 4) -> str:
 
 
 def same_buffer(layout: Layout, shape: Ints, element: str, other: Layout) -> Question:
-    """Whether a buffer of `shape` in `layout` is one in the layout `other`: Triton compares what a transposition that
+    """Return whether a buffer of `shape` in `layout` is one in `other`: Triton compares what a transposition that
     moves nothing infers with what it is declared to give, as linear layouts.
     """
     return _same("ttg.memdesc_trans", f"{_shape(shape)}{element}", layout, other, len(shape), _BUFFER)

@@ -1,4 +1,4 @@
-"""What notebooks show: well-formed HTML that loads nothing, in which a Python line and its IR belong together."""
+"""HTML for notebooks: well-formed, it loads nothing, and a Python line and its IR belong together."""
 
 import re
 import subprocess

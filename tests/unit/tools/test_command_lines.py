@@ -1,4 +1,4 @@
-"""What all command lines have in common: help without the compiler, what was meant, colours, completion."""
+"""Common parts of all command lines: help without the compiler, what was meant, colours, completion."""
 
 import os
 import re
@@ -160,7 +160,7 @@ def test_the_explorer_says_what_it_lacks(tmp_path, monkeypatch, capsys):
 
 
 def completions(script: str, function: str, *words: str) -> list[str]:
-    """What a shell offers for the last of these words."""
+    """Return the words that a shell offers for the last of these."""
     quoted = " ".join(f"'{word}'" for word in words)
     program = f'{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; {function}; echo "${{COMPREPLY[@]}}"'
     return subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True).stdout.split()

@@ -56,7 +56,7 @@ def _parsed(printed: str) -> ModuleOp:
 
 
 def changes(before: Stage, after: Stage) -> str:
-    """In few words what is different after a pass: the kinds of operation that it added and removed, most first."""
+    """Summarize what a pass changed: the kinds of operation that it added and removed, most first."""
     if before.printed == after.printed:
         return NOTHING
     added, removed = after.operations - before.operations, before.operations - after.operations

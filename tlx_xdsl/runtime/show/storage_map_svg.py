@@ -70,7 +70,7 @@ class _Picture:
         self.y = 0.0
 
     def draw(self) -> str:
-        """Everything, from top to bottom."""
+        """Draw all memories, from top to bottom."""
         self._title()
         for memory in get_args(Memory):
             if self.map.of(memory):
