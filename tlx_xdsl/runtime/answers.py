@@ -62,9 +62,9 @@ def judged(
 ) -> Verdict:  # fmt: skip
     """Run a kernel in each of ORDERS on the arguments that `interpret` takes, and compare what it writes.
 
-    Before each run arrays of `expected` are filled with NaN, and `prepare` is called, to reset others. `tolerance` is a part of the largest expected number. What
-    kernels do wrong, also with each other in global memory, is reported as the interpreter says it; so is what the
-    frontend refuses. What is left unfinished counts as wrong.
+    Before each run, arrays of `expected` are filled with NaN, and `prepare` is called, to reset others. `tolerance` is
+    a part of the largest expected number. Reports of the interpreter, also between programs in global memory, and
+    errors of the frontend are wrong answers, and so is unfinished work.
     """
     turns = 0
     for schedule, seed in ORDERS:
