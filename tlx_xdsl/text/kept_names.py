@@ -52,7 +52,7 @@ def erased(line: str) -> str:
 def with_names_of(before: str, after: str) -> str:
     """The module `after` in the names of `before`: each value, block and alias that both have is called the same.
 
-    Which these are is read from the texts. Lines that agree but for names are put side by side: what such a pair defines
+    Which these are is read from the texts. Lines that agree but for names are paired: what such a pair defines
     at one place is one value, and so is what it uses there, where nothing else is known of it. Then come lines that
     have moved, and values that are defined in another way. New names stay as they are, or get a number that is free in
     both texts. The result is `after` up to the choice of names.
