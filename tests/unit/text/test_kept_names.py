@@ -112,11 +112,15 @@ def test_a_value_that_is_made_otherwise_keeps_its_name():
 
 
 def test_what_has_moved_keeps_its_name():
-    before = "%a = a.load\n%0 = a.cast %a, 1\n%1 = a.mul %a\n%2 = a.neg %1\na.store %0, %2\n"
-    after = "%a = a.load\n%0 = a.mul %a\n%1 = a.neg %0\n%2 = a.cast %a, 1\na.store %2, %1\n"
-    assert (
-        with_names_of(before, after) == "%a = a.load\n%1 = a.mul %a\n%2 = a.neg %1\n%0 = a.cast %a, 1\na.store %0, %2\n"
-    )
+    before = "%a = a.load\n%0 = a.cast %a, 1\n%1 = a.mul %a\n%2 = a.neg %1\n"
+    after = "%a = a.load\n%0 = a.mul %a\n%1 = a.neg %0\n%2 = a.cast %a, 1\n"
+    assert with_names_of(before, after) == "%a = a.load\n%1 = a.mul %a\n%2 = a.neg %1\n%0 = a.cast %a, 1\n"
+
+
+def test_what_moves_to_another_function_has_a_name_of_that():
+    before = "  tt.func @f() {\n    %0 = a.x\n  }\n  tt.func @g() {\n    %0 = a.y\n  }\n"
+    after = "  tt.func @f() {\n  }\n  tt.func @g() {\n    %0 = a.y\n    %1 = a.x\n  }\n"
+    assert with_names_of(before, after) == after
 
 
 def test_aliases_go_by_what_they_stand_for():
