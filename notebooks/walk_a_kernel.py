@@ -134,6 +134,22 @@ def _(step):
 @app.cell
 def _(mo):
     mo.md("""
+    ## Layouts
+
+    After the last pass tensors have layouts. The accumulator is where wgmma leaves it; C is stored in rows.
+    """)
+    return
+
+
+@app.cell
+def _(last, tlx_xdsl):
+    tlx_xdsl.show(last.module(), title="layouts", layouts=["acc", "c"])
+    return
+
+
+@app.cell
+def _(mo):
+    mo.md("""
     ## Change the IR and go on
 
     The text below is the module after the pass that you chose. What you change goes through the passes that are

@@ -40,6 +40,8 @@ WGMMA = NvidiaMmaLayout(3, 0, (4, 1), (), (16, 64, 16))
 ROWS = BlockedLayout((1, 8), (8, 4), (4, 1), (1, 0))
 COLUMNS = BlockedLayout((4, 1), (8, 4), (1, 4), (0, 1))
 PLAIN = SwizzledSharedLayout(1, 1, 1, (1, 0))
+ALL_WARPS = BlockedLayout((1, 2), (1, 32), (4, 1), (1, 0))
+"""Each warp holds a row of 64."""
 BY_ROW = BlockedLayout((1, 1), (1, 32), (4, 1), (1, 0))
 BY_COLUMN = BlockedLayout((1, 1), (32, 1), (1, 4), (0, 1))
 
@@ -163,6 +165,10 @@ def test_the_words_of_a_matrix_are_eight_rows():
         words = bank_words(WGMMA, buffer, shape, 16, matrices=True)
         assert sum(words) == 8 * 16 // 4
         assert max(words) == ways == matrix_access(WGMMA, buffer, shape, 16, store=True).ways
+    # Transposed, a lane has two elements of a column: as vectors they would be half as many words.
+    turned = NvmmaSharedLayout(128, True, 16)
+    assert sum(bank_words(WGMMA, turned, shape, 16, matrices=True)) == 8 * 16 // 4
+    assert sum(bank_words(WGMMA, turned, shape, 16)) == 32 * 2 // 4
 
 
 # --- tensor memory ----------------------------------------------------------------------------------------------------
@@ -224,10 +230,12 @@ def held_by(layout, shape, name):
         (ROWS, COLUMNS, ConversionKind.IN_CTA),
         (BlockedLayout((1, 2), (8, 4), (4, 1), (1, 0)), ROWS, ConversionKind.IN_WARP),
         (ROWS, ROWS, ConversionKind.IN_THREAD),
+        # Two warps hold each element, and keep it.
+        (BlockedLayout((1, 1), (1, 32), (2, 2), (1, 0)), ALL_WARPS, ConversionKind.IN_CTA),
     ],
 )
 def test_a_flow_brings_everyone_what_it_wants(source, target, kind):
-    shape = (32, 32) if source is not WGMMA else (64, 32)
+    shape = (64, 32) if source is WGMMA else (1, 64) if target is ALL_WARPS else (32, 32)
     moved = flow(source, target, shape)
     assert moved.kind is kind
     if moved.holders == "register":

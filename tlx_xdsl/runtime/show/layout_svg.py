@@ -213,7 +213,8 @@ class _Picture:
         for bank, count in enumerate(words):
             colour = next((colour for least, colour in _CONFLICTS if count >= least), "none")
             box = (LEFT + bank % 16 * side, self.y + bank // 16 * 19, side, 19)
-            self._cell(box, colour, [str(count)] if count else [], f"bank {bank}: {count} words")
+            hint = f"bank {bank}: {count} word{'' if count == 1 else 's'}"
+            self._cell(box, colour, [str(count)] if count else [], hint)
         for row, first in enumerate((0, 16)):
             self._text(LEFT - 4, self.y + row * 19 + 13, str(first), "faint", "end")
         self.y += 2 * 19
