@@ -155,7 +155,7 @@ def small_ones(launches: Sequence[Recorded]) -> list[Recorded]:
 
 
 def drawn_launches(launches: Sequence[Subject], count: int, seed: int) -> list[Subject]:
-    """So many launches of each kernel, where it has them; else those that it has, with other warps and stages."""
+    """Draw `count` launches of each kernel, where it has them; else those that it has, with other warps and stages."""
     found: list[Subject] = []
     kernels: dict[str, list[Subject]] = {}
     for each in sampled(launches, count, seed):

@@ -109,7 +109,7 @@ def installed(
 
 
 def torch_without_gpu(target: str = "sm_90a") -> AbstractContextManager[None]:
-    """Within, torch puts what is asked for on a GPU into the CPU's memory, and `torch.cuda` says that there is one.
+    """Put what is asked for on a GPU into the CPU's memory, and let `torch.cuda` say that there is a GPU.
 
     The GPU that is not there is of the kind `target`; its streams and events do nothing, and tensors say `is_cuda`.
     It holds for the whole process. `install(mode="cpu")` does so, too.
@@ -125,7 +125,7 @@ def torch_without_gpu(target: str = "sm_90a") -> AbstractContextManager[None]:
 
 @contextmanager
 def reading(target: str = "sm_90a") -> Generator[None]:
-    """Within, a file that is written for Meta's TLX can be imported for its kernels to be looked at.
+    """Let files that are written for Meta's TLX be imported, for their kernels to be looked at.
 
     Nothing is changed, nor Triton imported, before a file imports tlx. From then on Triton knows clusters in `Config`,
     and a GPU of the kind `target`; its `jit` stays stock's. Where the drop-in is installed, nothing happens.

@@ -224,10 +224,10 @@ class NoGpu:
         return once
 
     def get_empty_cache_for_benchmark(self) -> None:
-        """Nothing: there is no L2 cache to be cleared."""
+        """Return None: there is no L2 cache to be cleared."""
 
     def clear_cache(self, cache: None) -> None:
-        """Nothing."""
+        """Do without a cache."""
 
 
 def _device_properties(target: Target, device: int | None = 0) -> dict[str, int]:

@@ -137,7 +137,7 @@ def _run(options: argparse.Namespace, name: str) -> Result:
 
 
 def findings() -> Result:
-    """What the launches of this process have shown under `--mode check`, and how many there were."""
+    """Return the findings and the number of this process's launches under `--mode check`."""
     from tlx_xdsl.compat.checked import RECORD
 
     for each in RECORD.findings:

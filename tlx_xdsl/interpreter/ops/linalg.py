@@ -96,6 +96,16 @@ def fill(op: linalg.FillOp, _planner: Planner) -> Built:
     return Kind.PURE, run
 
 
+@_structured(linalg.CopyOp)
+def copy(op: linalg.CopyOp, _planner: Planner) -> Built:
+    """The elements of the input."""
+
+    def run(value: Array, _out: Array) -> Array:
+        return value
+
+    return Kind.PURE, run
+
+
 @_structured(linalg.TransposeOp)
 def transpose(op: linalg.TransposeOp, _planner: Planner) -> Built:
     """The dimensions in another order."""
@@ -187,7 +197,7 @@ def _by_halves(function: Callable[..., Array], rows: Array) -> Array:
 
 @_structured(linalg.ReduceOp)
 def reduce(op: linalg.ReduceOp, planner: Planner) -> Built:
-    """In the order of the elements, from the initial value on."""
+    """Reduce in the order of the elements, from the initial value on."""
     function, dimensions = _whole_reduction(op.body.block), op.dimensions.get_values()
     if function is None or len(dimensions) != 1:
         return loop_nest(op, planner)

@@ -36,7 +36,7 @@ same; what could not be checked."""
 
 @dataclass(frozen=True)
 class LintFinding(Finding):
-    """Something that is wrong, at its place."""
+    """A fault at its place."""
 
     def __str__(self) -> str:
         """Return one line."""
@@ -87,7 +87,7 @@ class _Lint:
 
     @contextmanager
     def step(self, rule: str, severity: Literal["error", "warning"] = "warning") -> Generator[None]:
-        """Within, an error is a finding, and what is reported as a warning is one of `severity`.
+        """Make an error a finding, and what is reported as a warning one of `severity`.
 
         Goes on with the error.
         """
@@ -149,8 +149,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _remark(kernel: Kernel, reason: str) -> LintFinding:
     source = kernel.source
-    place = SourceLocation(source.filename, source.fn.__code__.co_firstlineno)
-    return LintFinding(Diagnostic("remark", f"'{source.name}' {reason}", place), "unchecked", {})
+    return LintFinding(Diagnostic("remark", f"'{source.name}' {reason}", source.place), "unchecked", {})
 
 
 def _called(kernels: Mapping[str, tuple[Kernel, KernelDefaults]]) -> set[str]:
