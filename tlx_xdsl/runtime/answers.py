@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, shown_path
 from tlx_xdsl.grid import Grid
 
 from .simulate.interpret import interpret, source_of_kernel
@@ -78,7 +78,7 @@ def judged(
 def _in_cell(kernel: Any, text: str) -> str:
     """The text with the kernel's name for its file: that of a notebook's cell says nothing to its reader."""
     source = source_of_kernel(kernel)
-    return text.replace(f"{source.filename}:", f"{source.name}:")
+    return text.replace(f"{shown_path(source.filename)}:", f"{source.name}:")
 
 
 def difference(name: str, found: NDArray[Any], right: NDArray[Any], tolerance: float) -> str | None:

@@ -132,7 +132,7 @@ def test_over_budget_names_the_contributors(capsys: pytest.CaptureFixture[str]):
     assert "245,864 of 232,448 B, 13,416 too many" in printed.out
     assert main(["compile", GEMM, "--emit", "ttgir", "-o", "-", "--constexpr", "NUM_STAGES=5"]) == 1
     assert capsys.readouterr().err == printed.err
-    assert re.search(r"py:\d+:\d+: error: 'matmul' needs 245,848 B of shared memory, sm_90 has 232,448\n", printed.err)
+    assert re.search(r"py:\d+:\d+: error: 'matmul' needs 245,848 B of shared memory, sm_90a has 232,448\n", printed.err)
     assert "note: 245,760 B: storage for a, b, c at" in printed.err
 
 
@@ -195,6 +195,6 @@ def test_a_picture_shows_one_function(tmp_path: Path, capsys: pytest.CaptureFixt
         "#line = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>\n"
         f"tt.func @f() {{ {body} }} tt.func @g() {{ {body} }}"
     )
-    assert "\n\ng (two.mlir:2) for sm_90" in mapped(capsys, str(path))
+    assert "\n\ng (two.mlir:2) for sm_90a" in mapped(capsys, str(path))
     assert main(["map", str(path), "--format", "svg"]) == 1
     assert "a picture shows one function, this module has f, g" in capsys.readouterr().err

@@ -6,7 +6,7 @@ one that says it is empty. Phases are the parities that `barrier_wait` takes.
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 from ..arguments import Flag, Int, Value
 from ..core import builtin
@@ -51,11 +51,14 @@ def clc_consumer(
     return_3d: Literal[True],
 ) -> tuple[tensor, tensor, tensor]: ...
 @_tlx
-def clc_consumer(context: Any, p_consumer: Any, multi_ctas: Any = True, k: Any = 0, return_3d: Any = False) -> Any:
+def clc_consumer(
+    context: CLCPipelineContext, p_consumer: Value, multi_ctas: Flag = True, k: Value = 0, return_3d: Flag = False
+) -> tensor | tuple[tensor, tensor, tensor]:
     """Wait for the response in stage `k`: the x coordinate of the CTA to take over, or -1 when there is no more.
 
     With `return_3d` it is the three coordinates. With `multi_ctas` x counts from the CTA's own rank.
     """
+    ...
 
 
 @_tlx
@@ -74,5 +77,6 @@ def _clc_query(response: clc_response, return_3d: Literal[False] = False) -> ten
 @overload
 def _clc_query(response: clc_response, return_3d: Literal[True]) -> tuple[tensor, tensor, tensor]: ...
 @_response
-def _clc_query(response: Any, return_3d: Any = False) -> Any:
+def _clc_query(response: clc_response, return_3d: Flag = False) -> tensor | tuple[tensor, tensor, tensor]:
     """The x coordinate (or all three) of the cluster in a response, or -1 when there is none."""
+    ...

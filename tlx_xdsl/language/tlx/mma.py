@@ -43,17 +43,17 @@ def async_dot(
 ) -> None: ...
 @_tlx
 def async_dot(
-    A: Any,
-    B: Any,
-    acc: Any = None,
-    use_acc: Any = None,
-    pred: Any = None,
-    mBarriers: Any = (),
-    two_ctas: Any = False,
-    force_async: Any = False,
-    input_precision: Any = None,
-    out_dtype: Any = float32,
-) -> Any:
+    A: tensor | buffered_tensor,
+    B: buffered_tensor,
+    acc: tensor | buffered_tensor | None = None,
+    use_acc: Value | None = None,
+    pred: Value | None = None,
+    mBarriers: Sequence[mbarrier] = (),
+    two_ctas: Flag = False,
+    force_async: Flag = False,
+    input_precision: Text | None = None,
+    out_dtype: Type = float32,
+) -> tensor | None:
     """Issue acc + A @ B: A of M x K, B of K x N in shared memory. With `use_acc` false the accumulator counts as zero.
 
     Hopper: A may be a block; `acc` is a block (zeros without it), and the result is in flight until `async_dot_wait`.

@@ -43,8 +43,17 @@ def _github(report: Report, _kernel: str) -> str:
         text = _escaped("\n".join([each.diagnostic.message, *each.diagnostic.notes, *_how(each)]))
         lines.append(f"::{_GITHUB[each.diagnostic.severity]}{at}::{text}")
     if report.unrun:
-        lines.append(f"::error::{_escaped('; '.join([report.unrun, *report.sizes(), *report.orders()]))}")
+        lines.append(f"::{_level(report)}::{_escaped(_unrun(report))}")
     return "\n".join([*lines, *report.unlooked(), *map(str, _proved(report)), report.summary])
+
+
+def _unrun(report: Report) -> str:
+    return "; ".join([report.unrun, *report.sizes(), *report.orders()])
+
+
+def _level(report: Report) -> str:
+    """The severity of what was asked for and not run."""
+    return "warning" if report.allows_unrun else "error"
 
 
 def _escaped(text: str) -> str:
@@ -116,8 +125,7 @@ def _sarif(report: Report, _kernel: str) -> str:
     driver = {"name": report.tool, "version": __version__, "rules": [{"id": each} for each in report.rules]}
     said: dict[str, Any] = {"executionSuccessful": True}
     if report.unrun:
-        text = "; ".join([report.unrun, *report.sizes(), *report.orders()])
-        said["toolExecutionNotifications"] = [{"level": "error", "message": {"text": text}}]
+        said["toolExecutionNotifications"] = [{"level": _level(report), "message": {"text": _unrun(report)}}]
     results = [_result(each) for each in records(report)]
     results += [
         {"ruleId": "proof", "level": "none", "kind": "informational", "message": {"text": str(each)}}

@@ -96,7 +96,9 @@ RUN = Face(_run, "run_kernel")
 def _check(parser: argparse.ArgumentParser) -> None:
     """Declare those of `tlx check FILE.py:KERNEL`: runs in all orders that matter, and what is wrong in any."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = f"{VALUES}\nThe exit status is 1 where something was found, or not run that was asked for.\n"
+    parser.epilog = (
+        f"{VALUES}\nThe exit status is 1 where something was found, or not run that was asked for (--allow-unrun).\n"
+    )
     parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL")
     add_launch_arguments(parser, f"{SIZE_HELP}; several as in 0..3,7 or small, of which all combinations are run")
     parser.add_argument(
@@ -113,6 +115,10 @@ def _check(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="exit with 1 where orders that make a difference were not run",
     )
+    parser.add_argument(
+        "--allow-unrun", action="store_true",
+        help="exit with 0 where nothing was found, though sizes or a stage that were asked for were not run",
+    )  # fmt: skip
     parser.add_argument(
         "--stages",
         help=f"stages of the pipeline ({','.join((*STAGES, PTX))}, if there is stock Triton); also passes, linalg, cpu",
@@ -273,20 +279,24 @@ ADDRESSES = Face(_addresses, "addresses_launch")
 _LINT_EPILOG = """\
 Types and constants are those of the file's TLX_COMPILE; of one kernel they may be given here, too. With --grid and the
 arguments (--arg), accesses out of bounds and programs that write the same bytes are looked for as well.
-The exit status is 1 where there is an error.
+The exit status is 1 where there is an error, with --strict also where there is a warning.
 
 examples:
-  tlx lint kernels.py
+  tlx lint kernels.py attention.py
   tlx lint kernels.py:softmax --grid 4 --arg x=empty:fp32[4,256] --arg n=256 --format github
 """
 
 
 def _lint(parser: argparse.ArgumentParser) -> None:
-    """Declare those of `tlx lint FILE.py[:KERNEL]`: all that is wrong and can be found without a binary or a run."""
+    """Declare those of `tlx lint FILE.py...`: all that is wrong and can be found without a binary or a run."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _LINT_EPILOG
-    parser.add_argument("kernel", metavar="FILE", help="FILE.py, for all kernels in it, or FILE.py:KERNEL")
+    parser.add_argument("kernels", nargs="+", metavar="FILE", help="FILE.py, for all kernels in it, or FILE.py:KERNEL")
     parser.add_argument("--grid", metavar="X,Y,Z", help="programs of a launch; expressions over arguments and sizes")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="time of the prover for all kernels; 0 leaves it out (20)"
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 where there is a warning, too")
     parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (text)")
     parser.set_defaults(shape=[])
     add_kernel_arguments(parser)

@@ -118,4 +118,6 @@ def _print_counts(
 
 def _shown(place: tuple[str, int]) -> str:
     path, line = place
+    if not line:
+        return f"{Path(path).name}: what the compiler adds, which is of no line"
     return f"{Path(path).name}:{line}: {linecache.getline(path, line).strip()}".removesuffix(": ")

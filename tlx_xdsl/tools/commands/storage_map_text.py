@@ -12,6 +12,7 @@ from tlx_xdsl.analysis.storage_budget import certain
 from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, Span, StorageMap
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.show.storage_map_svg import map_as_svg
+from tlx_xdsl.targets import target_of
 
 from ..output import table
 
@@ -34,7 +35,7 @@ def rendered(maps: Sequence[StorageMap], format_: str) -> str:
 def map_as_text(map_: StorageMap) -> str:
     """The map for people: per memory a line for every buffer, then the lines of Python that use each array."""
     where = "" if map_.place is None else f" ({_short(map_.place)})"
-    lines = [f"{map_.kernel}{where} for sm_{map_.capability}"]
+    lines = [f"{map_.kernel}{where} for {target_of(map_.capability).name}"]
     for memory in get_args(Memory):
         if map_.of(memory):
             lines += ["", *_memory(map_, memory)]
@@ -132,7 +133,7 @@ def map_as_json(map_: StorageMap) -> dict[str, Any]:
         "format": FORMAT,
         "kernel": map_.kernel,
         "place": _place(map_.place),
-        "target": f"sm_{map_.capability}",
+        "target": target_of(map_.capability).name,
         "tasks": list(map_.tasks),
         "memories": {memory: _memory_json(map_, memory) for memory in get_args(Memory)},
     }
