@@ -149,7 +149,7 @@ def test_junit_has_a_case_for_each_kernel(lint):
     assert [each.get("type") for each in root.iter("failure")] == ["frontend", "budget"]
 
 
-STUCK = '''import tlx_xdsl
+STUCK = """import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
@@ -165,7 +165,7 @@ def stuck(x):
 
 
 TLX_COMPILE = {"stuck": {"signature": {"x": "*fp32"}}}
-'''
+"""
 
 
 def test_what_the_prover_refutes_is_a_warning(tmp_path, capsys):

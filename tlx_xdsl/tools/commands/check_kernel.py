@@ -19,7 +19,8 @@ from tlx_xdsl.runtime.simulate.options import SMALL, Options
 
 from ..launch_line.launches import Launch, launch_at
 from ..launch_line.request import read, size_values
-from .check_formats import FORMATS
+from ..output import print_document
+from .check_formats import FORMATS, minimized_as_json
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         subject_of(args), args.seconds, stages, args.launches, prove=args.prove, all_orders=args.all_orders
     )  # fmt: skip
     report = replace(report, allows_unrun=args.allow_unrun)
-    print(FORMATS[args.format](report, args.kernel))
+    print_document(FORMATS[args.format](report, args.kernel))
     return 0 if report else 1
 
 
@@ -41,7 +42,8 @@ def run_minimize(args: argparse.Namespace) -> None:
 
     Raises CompilationError for a kernel that does not compile, and for a command line that does not fit it.
     """
-    print(minimize(subject_of(args), stages_of(args), args.seconds))
+    found = minimize(subject_of(args), stages_of(args), args.seconds)
+    print_document(minimized_as_json(found, args.kernel) if args.format == "json" else str(found))
 
 
 def stages_of(args: argparse.Namespace) -> list[str]:

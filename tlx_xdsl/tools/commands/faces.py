@@ -15,6 +15,7 @@ from ..launch_line.kernel_options import (
     SIZE_HELP,
     VALUES,
     add_conversion_argument,
+    add_format_argument,
     add_kernel_arguments,
     add_launch_arguments,
     add_run_arguments,
@@ -69,6 +70,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
         help="with --stage ptx: run the TTGIR in the interpreter, too, and compare (the default)",
     )  # fmt: skip
     add_run_arguments(parser)
+    add_format_argument(parser)
     parser.add_argument("--watch", action="store_true", help="run again whenever the file changes, until Ctrl-C")
     timeline = parser.add_argument_group(
         "timeline", "what the clock predicts for a GPU (docs/clock.md); nothing is run"
@@ -152,6 +154,7 @@ def _minimize(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stages", default=",".join(STAGES), help=f"stages of the pipeline ({','.join(STAGES)})")
     parser.add_argument("--seed", type=int, default=0, help="of random numbers (0)")
+    add_format_argument(parser)
     parser.set_defaults(sweep=True)
 
 
@@ -172,6 +175,7 @@ def _explain(parser: argparse.ArgumentParser) -> None:
         "--triton-version", metavar="VERSION", help="Triton to compile for (the installed one, else 3.9)"
     )
     add_conversion_argument(parser)
+    add_format_argument(parser)
     slow = parser.add_argument_group("time", "with --why-slow, which takes the arguments of the launch by --arg")
     slow.add_argument(
         "--why-slow", action="store_true",
@@ -224,6 +228,7 @@ def _specialize(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grid", metavar="X,Y,Z", help="programs along each axis; expressions over arguments and sizes"
     )
+    add_format_argument(parser)
     _add_decision_arguments(parser.add_argument)
     parser.add_argument("--chip", metavar="NAME", help="GPU that the clock predicts: H200 or H100")
     add_kernel_arguments(parser)
@@ -266,7 +271,7 @@ def _addresses(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=SIZES",
         help="sizes of the array that a pointer or descriptor addresses: 1024,512; an array of --arg says them, too",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_format_argument(parser, also="--json")
     parser.add_argument("--svg", metavar="FILE", help="write a picture: which program touches which block")
     parser.add_argument(
         "--wave", type=int, metavar="N", help="in the picture, one colour for each N programs, which run at a time"

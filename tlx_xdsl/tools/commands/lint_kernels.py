@@ -25,6 +25,7 @@ from tlx_xdsl.text.verify import verify_module
 from ..launch_line.loading import kernels_of_file, load_kernel
 from ..launch_line.request import Request, request_of
 from ..launch_line.specialization import specialization_of
+from ..output import print_document
 from .addresses_launch import findings_of, kernel_function, launch_of
 from .addresses_text import warn_of_collisions, warn_of_leaving, warn_of_wrapping
 from .check_formats import FORMATS
@@ -137,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
         tuple(done.lint.found.values()), len(done.cases), ("lint",), seconds, tuple(done.remarks), tuple(done.cases),
         is_strict=args.strict,
     )  # fmt: skip
-    print(FORMATS[args.format](report, " ".join(args.kernels)))
+    print_document(FORMATS[args.format](report, " ".join(args.kernels)))
     return 0 if report else 1
 
 
