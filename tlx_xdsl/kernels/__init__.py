@@ -32,6 +32,9 @@ def face(home: str) -> Callable[[str], Any]:
         # `from package import module` asks here before it imports the module.
         if name.startswith("__") or find_spec(f"{package}.{name}") is not None:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        return getattr(import_module(home), name)
+        found = getattr(import_module(home), name)
+        # The next access asks the package itself: looking for modules takes longer than a launch.
+        setattr(import_module(package), name, found)
+        return found
 
     return get

@@ -21,3 +21,10 @@ class ProductConfig:
     buffers: int = 4
     group_m: int = 8
     consumers: int = 2
+    pingpong: bool = False
+    """Whether each of two consumers has tiles of its own (`gemm_reduce_scatter`)."""
+
+    @property
+    def parts(self) -> int:
+        """Consumers that share a tile."""
+        return 1 if self.pingpong else self.consumers

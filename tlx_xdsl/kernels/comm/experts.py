@@ -23,7 +23,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .signals import FIRST, after, announce_launch, begin_launch, counters, signal_others, wait_for
+from .signals import FIRST, after, announce_launch, count_program, counters, launch_number, signal_others, wait_for
 
 
 @tlx_xdsl.jit
@@ -68,7 +68,7 @@ def dispatch(
     """
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
-    number = begin_launch(pads)
+    number = launch_number(pads)
     announce_launch(pads, rank, number)
     wait_for_all_to_begin(pads, rank, number, LIMIT)
     for a in range(tl.program_id(0), assignments, tl.num_programs(0)):
@@ -82,6 +82,7 @@ def dispatch(
         for owner in tl.static_range(world):
             tl.store(tlx.peer(arrived, owner) + rank, tl.load(counts + owner))
     signal_others(pads, rank, number, 1)
+    count_program(pads, number)
     for i in tl.static_range(1, world):
         wait_for(pads, rank, after(rank, i, world), number, 1, LIMIT)
 
@@ -97,7 +98,7 @@ def combine(
     """
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
-    number = begin_launch(pads)
+    number = launch_number(pads)
     announce_launch(pads, rank, number)
     wait_for_all_to_begin(pads, rank, number, LIMIT)
     for i in tl.static_range(1, world + 1):
@@ -107,6 +108,7 @@ def combine(
             copy_row(source, tlx.peer(back, to) + (rank * capacity + place).to(tl.int64) * width, width, BLOCK)
         # All programs of a rank add to one counter of each rank, this one among them.
         tlx.signal(counters(pads, to), FIRST + world + rank)
+    count_program(pads, number)
     for i in tl.static_range(world):
         counter = FIRST + world + after(rank, i, world)
         tlx.wait_signal(counters(pads, rank), counter, number * tl.num_programs(0), limit_ns=LIMIT)

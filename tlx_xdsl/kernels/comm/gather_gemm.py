@@ -30,7 +30,7 @@ from ..gemm.device import divided, tile_offsets
 from ..gemm.epilogue import store_tile
 from ..rings import next_place
 from .gemm_scatter import multiplied_tile
-from .signals import FIRST, after, announce_launch, begin_launch, counters
+from .signals import FIRST, after, announce_launch, count_program, counters, launch_number
 
 
 @tlx_xdsl.jit
@@ -139,7 +139,7 @@ def all_gather_gemm(
     STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
 
     rank = tlx.rank(pads)
-    launch = begin_launch(pads)
+    launch = launch_number(pads)
     announce_launch(pads, rank, launch)
 
     order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
@@ -197,3 +197,4 @@ def all_gather_gemm(
 
         with tlx.async_task(num_warps=1, registers=40):  # copier
             send_rows(a, gathered, pads, rank, launch, M, K, chunks, loaded, BLOCK_M, PIECE, DEPTH, LIMIT)
+            count_program(pads, launch)

@@ -8,9 +8,9 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
 * Tiles of others. The epilogue rounds the f32 sums to the type of A, and bulk copies store each part of a consumer to
   the owner, as it lies in shared memory: `staging` is no matrix, but parts of [source][tile][consumer]. The signal
   goes out one tile later, when these stores are long over: nothing waits for the way to the other GPU.
-* Tiles of its own. The epilogue waits for the signals of this tile, loads the others' parts, and adds in f32 in the
-  order of ranks; its own sums, which are still in registers, are not rounded. The result is rounded once, to its type.
-  The same on each run: deterministic.
+* Tiles of its own. A consumer waits for the signals of this tile and begins to load the others' parts, then multiplies,
+  and adds in f32 in the order of ranks; its own sums, which are still in registers, are not rounded. The result is
+  rounded once, to its type. The same on each run: deterministic.
 * Reuse. Nothing is stored to a rank before it has begun this launch (`began`): it then has read what came in the last.
 
 Edges. An owner's last tile may have rows of the next owner; they are multiplied and not stored. N may be any that TMA
@@ -30,7 +30,7 @@ from ..gemm.cooperative import load_strips, multiplied, released, tile_rings, wa
 from ..gemm.device import divided, operand, tile_offsets
 from ..gemm.epilogue import halves
 from ..rings import next_place
-from .signals import FIRST, announce_launch, begin_launch, counters
+from .signals import FIRST, announce_launch, count_program, counters, launch_number
 
 
 @tlx_xdsl.jit
@@ -128,6 +128,19 @@ def signal_sent(pads, to, tile, part: tl.constexpr, CONSUMERS: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def expect_parts(
+    pads, place, wire, came, first, tile, part: tl.constexpr, launch, PARTS: tl.constexpr, BUFFERS: tl.constexpr,
+    LIMIT: tl.constexpr,
+):  # fmt: skip
+    """Wait until the others have sent a part of one of the rank's own tiles, and start to load to all buffers."""
+    SOURCES: tl.constexpr = tlx.world_size(pads) - 1
+    tlx.wait_signal(counters(pads, place[1]), arrivals(pads, tile, part, PARTS), launch * SOURCES, limit_ns=LIMIT)
+    tlx.fence("async_global")
+    for load in tl.static_range(BUFFERS):
+        load_part(place, wire, came, first, load, SOURCES, BUFFERS)
+
+
+@tlx_xdsl.jit
 def multiplied_tile(
     a, b, full, empty, stage, phase, num_k, part: tl.constexpr, CONSUMERS: tl.constexpr, NUM_STAGES: tl.constexpr,
     A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
@@ -173,7 +186,7 @@ def gemm_reduce_scatter(
     STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
 
     rank = tlx.rank(pads)
-    number = begin_launch(pads)
+    number = launch_number(pads)
     announce_launch(pads, rank, number)
 
     order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
@@ -204,6 +217,7 @@ def gemm_reduce_scatter(
                         A_COLUMNS, B_COLUMNS, CONSUMERS, 1, PART_M, BLOCK_K, STAGE_BYTES,
                     )  # fmt: skip
                     stage, phase = next_place(stage, phase, NUM_STAGES)
+            count_program(pads, number)
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
             part: tl.constexpr = tlx.async_task_replica_id()
@@ -218,20 +232,18 @@ def gemm_reduce_scatter(
             for item in range(items):
                 owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
                 off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
+                stride = owned.to(tl.int64) * (BLOCK_M * BLOCK_N)
+                at = (tile * CONSUMERS + part).to(tl.int64) * (PART_M * BLOCK_N)
+                place = (tlx.peer(staging, rank) + at, rank, stride)
+                if owner == rank:
+                    # What the others have sent comes while this tile is multiplied.
+                    signal_sent(pads, to, sent, part, CONSUMERS)
+                    to = -1
+                    expect_parts(pads, place, wire, came, first, tile, part, number, CONSUMERS, BUFFERS, LIMIT)
                 sums, stage, phase = multiplied_tile(
                     a, b, full, empty, stage, phase, num_k, part, CONSUMERS, NUM_STAGES, A_COLUMNS, B_COLUMNS
                 )
-                signal_sent(pads, to, sent, part, CONSUMERS)
                 if owner == rank:
-                    to = -1
-                    counter = arrivals(pads, tile, part, CONSUMERS)
-                    tlx.wait_signal(counters(pads, rank), counter, number * SOURCES, limit_ns=LIMIT)
-                    tlx.fence("async_global")
-                    at = (tile * CONSUMERS + part).to(tl.int64) * (PART_M * BLOCK_N)
-                    stride = owned.to(tl.int64) * (BLOCK_M * BLOCK_N)
-                    place = (tlx.peer(staging, rank) + at, rank, stride)
-                    for load in tl.static_range(BUFFERS):
-                        load_part(place, wire, came, first, load, SOURCES, BUFFERS)
                     add_parts(
                         sums, place, wire, came, first, turn, out_desc, c[part], off_m + part * PART_M, off_n,
                         0, ITEMS, PART_N, SOURCES, BUFFERS,
@@ -240,12 +252,13 @@ def gemm_reduce_scatter(
                     tl.debug_barrier()
                     turn += ITEMS // BUFFERS
                 else:
+                    signal_sent(pads, to, sent, part, CONSUMERS)
                     if owner != known:
                         tlx.wait_signal(counters(pads, rank), FIRST + owner, number, limit_ns=LIMIT)
                     known = owner
                     to = owner
                     sent = tile
-                    at = ((rank * owned + tile) * CONSUMERS + part).to(tl.int64) * (PART_M * BLOCK_N)
-                    send_parts(sums, tlx.peer(staging, owner) + at, wire, first, 0, PART_N, BUFFERS)
+                    target = tlx.peer(staging, owner) + rank * stride + at
+                    send_parts(sums, target, wire, first, 0, PART_N, BUFFERS)
             signal_sent(pads, to, sent, part, CONSUMERS)
             tlx.async_descriptor_store_wait(0)

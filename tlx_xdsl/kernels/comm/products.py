@@ -22,6 +22,7 @@ from .collectives import all_gather, all_reduce, gather_launch
 from .config import ProductConfig
 from .gather_gemm import all_gather_gemm as gather_kernel
 from .gemm_scatter import gemm_reduce_scatter as scatter_kernel
+from .gemm_scatter_pingpong import gemm_reduce_scatter_pingpong as scatter_pingpong
 from .launches import call, check_contiguous, here, launch_on, local, memory, operands_of, pads_of, results, values_of
 
 DTYPES = ("fp16", "bf16")
@@ -119,7 +120,8 @@ def _sizes(m: int, n: int, k: int, world: int, tile: ProductConfig) -> tuple[dic
 def _constants(tile: ProductConfig, **more: Any) -> dict[str, Any]:
     return {
         "BLOCK_M": tile.block_m, "BLOCK_N": tile.block_n, "BLOCK_K": tile.block_k, "NUM_STAGES": tile.stages,
-        "PART_N": tile.part_n, "BUFFERS": tile.buffers, "GROUP_M": tile.group_m, "CONSUMERS": tile.consumers, **more,
+        "PART_N": tile.part_n, "BUFFERS": tile.buffers, "GROUP_M": tile.group_m,
+        **({} if tile.pingpong else {"CONSUMERS": tile.consumers}), **more,
     }  # fmt: skip
 
 
@@ -160,19 +162,19 @@ def _scatter(
     m, (k, n), world = _rows(left[0], ranks), right[0].shape, ranks.world_size
     tile = config or _config(SCATTER, n)
     sizes, owned, tiles = _sizes(m, n, k, world, tile)
-    rows = tile.block_m // tile.consumers
+    rows = tile.block_m // tile.parts
     a_descs, a_columns = _described(left, (rows, tile.block_k))
     b_descs, b_columns = _described(right, (tile.block_k, tile.block_n))
     dtype = left[0].value.dtype
 
     def make() -> Any:
         staging = ranks.allocate(tiles * tile.block_m * tile.block_n, dtype)
-        count = world + owned * tile.consumers
+        count = world + owned * tile.parts
         return staging, pads_of(ranks, "gemm_reduce_scatter", count, lambda each: each if each < world else -1)
 
     staging, pads = memory(ranks, ("gemm_reduce_scatter", m, n, k, str(dtype), tile), make)
     return launch_on(
-        ranks, scatter_kernel, min(tiles, multiprocessors(left[0])),
+        ranks, scatter_pingpong if tile.pingpong else scatter_kernel, min(tiles, multiprocessors(left[0])),
         {"a_desc": a_descs, "b_desc": b_descs, "out_desc": _by_rows(out, (rows, tile.part_n))},
         {"staging": staging, "pads": pads, **sizes},
         _constants(tile, A_COLUMNS=a_columns, B_COLUMNS=b_columns), left[0],

@@ -21,7 +21,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .signals import after, begin_launch, counters, signal_others, slot, wait_for
+from .signals import after, count_program, counters, launch_number, signal_others, slot, wait_for
 
 
 @tlx_xdsl.jit
@@ -44,7 +44,7 @@ def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr, L
     """Store the sum over ranks of x, of n elements; `staging` has [2][world][length] on each rank, length >= n."""
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
-    number = begin_launch(pads)
+    number = launch_number(pads)
     turn = number % 2
     for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
@@ -53,6 +53,7 @@ def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr, L
             target = tlx.peer(staging, after(rank, i, world)) + place(turn, rank, world, length)
             tl.store(target + offsets, value, offsets < n)
     signal_others(pads, rank, number, 0)
+    count_program(pads, number)
     for i in tl.static_range(1, world):
         wait_for(pads, rank, after(rank, i, world), number, 0, LIMIT)
     received = tlx.peer(staging, rank)
@@ -76,6 +77,7 @@ def scatter_parts(x, staging, pads, rank, number, n, part, BLOCK: tl.constexpr, 
             tl.store(target + offsets, tl.load(x + begin + offsets, mask), mask)
         if i < world:
             tlx.signal(counters(pads, to), slot(rank, world, 0), number, op="set")
+    count_program(pads, number)
     for i in tl.static_range(1, world):
         wait_for(pads, rank, after(rank, i, world), number, 0, LIMIT)
     # What this rank has for itself was written by other threads, if there is no other rank.
@@ -88,7 +90,7 @@ def reduce_scatter(x, staging, pads, out, n, part, BLOCK: tl.constexpr, LIMIT: t
     """Store part r of the sum over ranks of x, on rank r: x has n = world * part elements, `staging` 2 * n."""
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
-    number = begin_launch(pads)
+    number = launch_number(pads)
     scatter_parts(x, staging, pads, rank, number, n, part, BLOCK, LIMIT)
     received = tlx.peer(staging, rank)
     for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
@@ -105,7 +107,7 @@ def all_reduce_two_shot(x, staging, sums, pads, out, n, part, BLOCK: tl.constexp
     """
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
-    number = begin_launch(pads)
+    number = launch_number(pads)
     scatter_parts(x, staging, pads, rank, number, n, part, BLOCK, LIMIT)
     received = tlx.peer(staging, rank)
     mine = tlx.peer(sums, rank)
@@ -142,7 +144,7 @@ def all_gather(x, staging, pads, out, part, length, BLOCK: tl.constexpr, LIMIT: 
     """Store x of rank 0, x of rank 1, ..., of `part` elements each; `staging` has [2][length] on each rank."""
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
-    number = begin_launch(pads)
+    number = launch_number(pads)
     first = (number % 2) * length
     mine = tlx.peer(staging, rank) + first
     begin = rank.to(tl.int64) * part
@@ -152,4 +154,5 @@ def all_gather(x, staging, pads, out, part, length, BLOCK: tl.constexpr, LIMIT: 
         tl.store(mine + offsets, value, offsets < part)
         tl.store(out + begin + offsets, value, offsets < part)
     signal_others(pads, rank, number, 0)
+    count_program(pads, number)
     load_parts(staging, pads, out, rank, number, first, world * part, part, 0, BLOCK, LIMIT)

@@ -3,9 +3,9 @@
 A *plan* is one kernel with one grid and one shape. It has counters of its own, symmetric int64 `pads`. After REPORT
 others, a rank has
 
-    [launches that have begun, programs that have begun this one, then one counter for each signal]
+    [launches that are counted, programs that this one has counted, then one counter for each signal]
 
-`begin_launch` counts, so that nothing of the host enters: a CUDA graph that replays the launch counts on. Signals set
+`count_program` counts, so that nothing of the host enters: a CUDA graph that replays the launch counts on. Signals set
 their counter to the number of the launch, or add to it the same number of times in each launch; none is reset. At a
 launch each microsecond an int64 lasts for 290,000 years.
 
@@ -36,19 +36,23 @@ def counters(pads, rank):
 
 
 @tlx_xdsl.jit
-def begin_launch(pads):
-    """The number of this launch, from 1 on, the same in all its programs: the last one to begin counts it.
+def launch_number(pads):
+    """The number of this launch, from 1 on, the same in all its programs."""
+    return tl.load(counters(pads, tlx.rank(pads))) + 1
 
-    Each program calls this once, before it signals.
+
+@tlx_xdsl.jit
+def count_program(pads, number):
+    """Count this program among those of its launch, of which the last one stores `number`; each does so once.
+
+    It may be the last that a program does, when nothing waits for it: the next launch begins when this one has ended.
     """
     own = counters(pads, tlx.rank(pads))
-    number = tl.load(own) + 1
     # All threads have read the number before it changes.
     tl.debug_barrier()
     if tl.atomic_add(own + 1, 1, sem="acq_rel", scope="gpu") == tl.num_programs(0) - 1:
         tl.store(own + 1, 0)
         tl.store(own, number)
-    return number
 
 
 @tlx_xdsl.jit

@@ -12,7 +12,7 @@ from tests.unit import volume
 from tests.unit.kernels.references import DTYPES
 from tlx_xdsl.kernels.comm import all_gather, all_reduce, reduce as kernels, reduce_scatter
 from tlx_xdsl.kernels.comm.collectives import chosen
-from tlx_xdsl.kernels.comm.signals import begin_launch, signal_others, wait_for
+from tlx_xdsl.kernels.comm.signals import count_program, launch_number, signal_others, wait_for
 
 WORLDS = (2, 3, 4)
 BF16 = DTYPES["bf16"]
@@ -102,7 +102,8 @@ def sum_once(x, staging, pads, out, n, BROKEN: tl.constexpr, BLOCK: tl.constexpr
     """A sum in one shot whose protocol may be broken."""
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
-    number = begin_launch(pads)
+    number = launch_number(pads)
+    count_program(pads, number)
     turn = 0 if BROKEN == "turn" else number % 2
     offsets = tl.arange(0, BLOCK)
     for i in tl.static_range(world):
