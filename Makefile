@@ -41,7 +41,7 @@ TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-quick test-filecheck test-unit test-backend test-all test-xdsl test-next lint format
-.PHONY: ttl-headers typecheck hooks docs docs-serve size bench bench-cpu bench-gpu bench-gemm table packages release clean distclean
+.PHONY: ttl-headers typecheck hooks docs docs-serve playground size bench bench-cpu bench-gpu bench-gemm table packages release clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -133,6 +133,9 @@ docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs: setup ## Build the site into build/site, with warnings as errors
 	$(BIN)/python -m mkdocs build --strict
 	$(BIN)/python -m docs.site.check build/site
+
+playground: setup ## Fetch Pyodide from npm into build/pyodide, with which the site's playground runs
+	$(BIN)/python -m docs.site.playground
 
 docs-serve: setup ## Show the site at http://127.0.0.1:8000 while you write
 	$(BIN)/python -m mkdocs serve

@@ -107,7 +107,7 @@ class Source:
 
     @property
     def is_small(self) -> bool:
-        """Whether the file is a small one; an `__init__.py` may be."""
+        """Return whether the file is a small one; an `__init__.py` may be."""
         return self.name.endswith(".py") and not self.name.endswith("__init__.py") and self.tokens < SMALL
 
 
@@ -152,7 +152,7 @@ def sources(revision: str | None) -> Iterator[Source]:
 
 
 def git(*arguments: str) -> str:
-    """What a git command prints."""
+    """Return the output of a git command."""
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 

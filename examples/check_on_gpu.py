@@ -1,4 +1,4 @@
-"""What the examples' `main()` share: run a kernel on the GPU and compare it with torch in float32."""
+"""Shared parts of the examples' `main()`: run a kernel on the GPU and compare it with torch in float32."""
 
 import math
 

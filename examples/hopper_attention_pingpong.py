@@ -24,9 +24,9 @@ both consumers have arrived, after the wait for the product that read the stage.
 number. The producer waits for the phase before the current one; a fresh barrier lets the first pass.
 
 Schedule: tiles of a head follow each other, from the last rows to the first; in a causal mask that is from long to
-short, and every other round is dealt out backwards, so that the sums of the programs are alike. Blocks are taken from
-the last one down, and with a causal mask only that first one needs the mask. The length is a multiple of BLOCK_M and
-BLOCK_N.
+short, and alternate rounds are assigned in reverse order, which balances the programs' load. Consumers iterate over key
+blocks in descending order, so that with a causal mask only the first block needs the mask. The length is a multiple of
+BLOCK_M and BLOCK_N.
 
     tlx compile examples/hopper_attention_pingpong.py:attention --target sm_90a -o build/     (needs no GPU)
     python examples/hopper_attention_pingpong.py                             (needs a Hopper GPU and torch)
@@ -79,7 +79,7 @@ def next_softmax(scores, scale, m, total):
 
 @tlx_xdsl.jit
 def place_in_round(turn, CAUSAL: tl.constexpr):
-    """This program's place in a round of tiles: every other round of a causal mask is dealt out backwards."""
+    """Return the program's place in a round of tiles: a causal mask assigns alternate rounds in reverse order."""
     pid = tl.program_id(0)
     return tl.where(turn % 2 == 0, pid, tl.num_programs(0) - 1 - pid) if CAUSAL else pid
 

@@ -85,7 +85,7 @@ gated.register_autograd(_differentiate, setup_context=_keep)
 
 
 def block(x, gate, weight):
-    """What is compiled: torch fuses the rest, and finds the operator whole."""
+    """Compute a block for torch.compile: torch fuses the rest, and finds the operator whole."""
     return torch.relu(gated(x * 2.0, gate)) @ weight
 
 

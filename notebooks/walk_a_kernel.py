@@ -83,7 +83,8 @@ def _(mo):
     mo.md("""
     ## The passes
 
-    `first_step` is what the frontend makes. `finish()` runs every pass; each step knows what it has changed.
+    `first_step` is what the frontend makes. `finish()` runs every pass; each step knows what it has changed. The passes
+    that change nothing of this kernel are counted below the table.
     """)
     return
 
@@ -92,13 +93,12 @@ def _(mo):
 def _(constexprs, mo, product, signature, tlx_xdsl):
     frontend = tlx_xdsl.first_step(product, signature, constexprs)
     last = frontend.finish()
-    mo.ui.table(
-        [
-            {"step": step.name, "operations": step.operations.total(), "what it changed": step.changes()}
-            for step in last.path
-        ],
-        selection=None,
-    )
+    changing = [step for step in last.path if step.changes() != "nothing"]
+    rows = [
+        {"step": step.name, "operations": step.operations.total(), "what it changed": step.changes()} for step in changing
+    ]
+    idle = len(last.path) - len(changing)
+    mo.vstack([mo.ui.table(rows, selection=None), mo.md(f"{idle} more passes change nothing")])
     return frontend, last
 
 
@@ -112,7 +112,7 @@ def _(frontend, mo):
 @app.cell
 def _(chosen_pass, frontend, mo):
     step = frontend.to(chosen_pass.value)
-    mo.md(f"```diff\n{step.diff() or 'nothing has changed'}\n```")
+    step.show_diff()
     return (step,)
 
 
@@ -159,10 +159,10 @@ def _(edited_text, mo, step, tlx_xdsl):
     try:
         edited = step.edited(edited_text)
         changed = edited.finish()
-        difference = edited.diff() or "the text is as the pass left it"
+        difference = edited.show_diff()
     except tlx_xdsl.CompilationError as error:
-        changed, difference = None, str(error)
-    mo.md(f"```diff\n{difference}\n```")
+        changed, difference = None, mo.md(f"```\n{error}\n```")
+    difference
     return (changed,)
 
 

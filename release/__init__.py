@@ -1,1 +1,1 @@
-"""How a release is made: the metadata of its packages, their checks, and the tag (`make release`)."""
+"""Steps of a release: the metadata of its packages, their checks, and the tag (`make release`)."""

@@ -24,13 +24,13 @@ FILES = "dist/*.whl dist/*.tar.gz"
 
 
 def changelog_entry(changelog: str, version: str) -> tuple[str, str] | None:
-    """What stands beside a version in its heading, a date or `unreleased`, and the text below it; None without."""
+    """Return the word beside a version in its heading, a date or `unreleased`, and the text below it; None without."""
     found = re.search(rf"^## {re.escape(version)} - (\S+)\n(.*?)(?=^## |\Z)", changelog, re.DOTALL | re.MULTILINE)
     return (found[1], found[2].strip()) if found else None
 
 
 def obstacles(version: str, changelog: str, changes: str, tags: Sequence[str]) -> Iterator[str]:
-    """Why a version can't be released, a line each; `changes` is what `git status --porcelain` prints."""
+    """Yield reasons why a version can't be released, a line each; `changes` is `git status --porcelain`'s output."""
     entry = changelog_entry(changelog, version)
     if entry is None:
         yield f"CHANGELOG.md: expected a heading '## {version} - YYYY-MM-DD', the version of tlx_xdsl/version.py"

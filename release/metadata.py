@@ -1,4 +1,4 @@
-"""What the packages say of themselves that depends on the project's public address: URLs, and the README's links.
+"""Metadata of the packages that depend on the project's public address: URLs, and the README's links.
 
 A hook of hatchling, which loads this file alone. The address stands once, in pyproject.toml under
 `[tool.hatch.metadata.hooks.custom]`. A package index shows the README away from the repository, where a relative link

@@ -44,7 +44,7 @@ class PackageError(Exception):
 
 
 def foreign_files(names: Collection[str], tracked: Collection[str]) -> Iterator[str]:
-    """What is wrong with the files of a wheel, a line each; `tracked` are those that git has of the package."""
+    """Yield faults of a wheel's list of files, a line each; `tracked` are those that git has of the package."""
     for name in sorted(names):
         if not PACKAGE_FILE.fullmatch(name):
             yield f"{name} does not belong into a wheel"
@@ -54,7 +54,7 @@ def foreign_files(names: Collection[str], tracked: Collection[str]) -> Iterator[
 
 
 def check_wheel(wheel: Path, tracked: Collection[str]) -> str:
-    """What a wheel holds, in words.
+    """Describe the contents of a wheel.
 
     Raises PackageError for a file too many or too few.
     """
@@ -65,7 +65,7 @@ def check_wheel(wheel: Path, tracked: Collection[str]) -> str:
 
 
 def too_large(wheel: Path) -> str | None:
-    """What is wrong with the size of a wheel; None for one that a release may have."""
+    """Say by how much a wheel is too large; None for one that a release may have."""
     size = wheel.stat().st_size
     return f"{wheel.name}: expected at most {LARGEST_WHEEL:,} bytes, found {size:,}" if size > LARGEST_WHEEL else None
 

@@ -81,11 +81,14 @@ def blocks(readme: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
 
 
-def shown(readme: str) -> tuple[str, str, list[str]]:
-    """The README's kernel, how it is compiled, and its runs: right, with a race, with a deadlock."""
-    consoles = blocks(readme, "console")
-    compiling = next(each for each in consoles if each.startswith("$ tlx compile tile_copy.py"))
-    return blocks(readme, "python")[0], compiling, [each for each in consoles if each.startswith("$ tlx run")]
+def shown(readme: str) -> tuple[str, str, list[str], str]:
+    """The README's kernel, the command that compiles it, its runs (right, with a race), and the deadlock's message."""
+    compiling = re.search(r"`tlx (compile tile_copy\.py[^`]*)`", readme)
+    deadlock = re.search(r"`(deadlock: [^`]*)`", readme)
+    assert compiling is not None
+    assert deadlock is not None
+    runs = [each for each in blocks(readme, "console") if each.startswith("$ tlx run")]
+    return blocks(readme, "python")[0], compiling[1], runs, " ".join(deadlock[1].split())
 
 
 def first_ten_minutes(address: str, folder: Path) -> tuple[list[Step], list[str]]:
@@ -99,14 +102,14 @@ def first_ten_minutes(address: str, folder: Path) -> tuple[list[Step], list[str]
     if not (checkout / "build" / "matmul.cubin").exists():
         wrong.append(f"make demo ({compiles}) wrote no cubin")
     tlx = str(checkout / ".venv" / "bin" / "tlx")
-    kernel, compiling, (right, race, deadlock) = shown(readme)
+    kernel, compiling, (right, race), deadlock = shown(readme)
     path = checkout / "tile_copy.py"
 
     def command(block: str) -> list[str]:
         return [tlx, *block.partition("\n")[0].removeprefix("$ tlx ").split()]
 
     path.write_text(kernel, encoding="utf-8")
-    steps.append(run("README's kernel to a cubin", command(compiling), checkout))
+    steps.append(run("README's kernel to a cubin", [tlx, *compiling.split()], checkout))
     if not (checkout / "build" / "tile_copy.cubin").exists():
         wrong.append("README's kernel: no cubin")
     steps.append(run("a run in the interpreter", command(right), checkout))
@@ -115,16 +118,16 @@ def first_ten_minutes(address: str, folder: Path) -> tuple[list[Step], list[str]
     steps.append(run("a race, as the README makes it", command(race), checkout))
     wrong += _unless(steps[-1], 1, race.splitlines()[1])
     path.write_text(kernel.replace("TILE * TILE * 2", "TILE * TILE * 4"), encoding="utf-8")
-    steps.append(run("a deadlock, as the README makes it", command(deadlock), checkout))
-    wrong += _unless(steps[-1], 1, deadlock.splitlines()[1])
+    steps.append(run("a deadlock, as the README makes it", command(right), checkout))
+    wrong += _unless(steps[-1], 1, deadlock)
     path.write_text(kernel, encoding="utf-8")
-    steps.append(run("the deadlock fixed", command(deadlock), checkout))
+    steps.append(run("the deadlock fixed", command(right), checkout))
     wrong += _unless(steps[-1], 0, "largest error 0.0e+00")
     return steps, wrong
 
 
 def _unless(step: Step, status: int, text: str) -> list[str]:
-    """What is wrong with a step that should end with this status and say this."""
+    """List the fault of a step that should end with this status and say this."""
     if step.status == status and text in step.output:
         return []
     return [f"{step.name}: expected exit status {status} and '{text}', found {step.status}"]

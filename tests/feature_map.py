@@ -1,4 +1,4 @@
-"""Where each feature is tested: `python -m tests.feature_map KEY` prints the files, and without a key all keys.
+"""Tests of each feature: `python -m tests.feature_map KEY` prints the files, and without a key all keys.
 
 The site has it as tables, made when it is built. Features are read from the package: the topics of the language, the
 groups of operations of the dialects, the passes, and the commands. A test file belongs to a feature in one of three
@@ -50,7 +50,7 @@ NO_TOPICS = {"arguments", "core", "marks", "objects", "amd"}
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that is tested."""
+    """A tested feature."""
 
     key: str
     """How `# covers:` names it, such as `tlx.clc`, `ttng.tma`, `tlx-insert-proxy-fences` or `tlx run`.
@@ -65,7 +65,7 @@ class Feature:
 
     @property
     def heading(self) -> str:
-        """Its key and title."""
+        """The key and title."""
         return f"{self.key}: {self.title}" if self.title else self.key
 
 
@@ -91,7 +91,7 @@ class TestFile:
 
     @property
     def shown(self) -> str:
-        """Its path as the table writes it."""
+        """The path as the table writes it."""
         return str(self.path.relative_to(TESTS)).removeprefix("filecheck/").removeprefix("unit/")
 
 

@@ -1,4 +1,4 @@
-"""What users write, checked by the type checkers that users have: `python -m tests.user_code`.
+"""Checks of users' code by the type checkers that users have: `python -m tests.user_code`.
 
 The examples, the README's kernel and the Python of the docs, by pyright (standard) and mypy (default). Names of other
 packages and files may be missing, and a block that goes on from another may use its names: those are no errors. What is
@@ -50,7 +50,7 @@ def _is_python(text: str) -> bool:
 
 
 def pyright(files: Mapping[str, str], mode: str = "standard") -> list[dict[str, Any]]:
-    """What pyright says of files, as it stands in its JSON; `file` is the name."""
+    """Return pyright's diagnostics of files, as they stand in its JSON; `file` is the name."""
     with tempfile.TemporaryDirectory() as folder:
         _write(folder, files)
         settings = {
@@ -80,7 +80,7 @@ def mypy(files: Mapping[str, str]) -> list[str]:
 
 
 def has(tool: str) -> bool:
-    """Whether a checker is installed: those who run the tests with another Triton have none."""
+    """Return whether a checker is installed: those who run the tests with another Triton have none."""
     return bool(_tool(tool))
 
 

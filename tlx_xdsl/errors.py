@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from inspect import CO_VARARGS
 from typing import cast
 
+BREAKPOINT = "breakpoint()"
+"""The end of the message of an assertion that stands for a breakpoint; loading it takes no compiler."""
+PRINTS = "a print"
+"""The beginning of that of one before a print."""
+
 
 @dataclass(frozen=True)
 class SourceLocation:

@@ -64,12 +64,12 @@ class Progress:
             self._bar.close()
 
     def advance(self, count: int = 1) -> None:
-        """So many more are done."""
+        """Count so many more as done."""
         if self._bar is not None:
             self._bar.update(count)
 
     def expect(self, total: int) -> None:
-        """There are so many in all, as far as is known by now."""
+        """Set the total, as far as is known by now."""
         if self._bar is not None:
             self._bar.total = total
 

@@ -171,6 +171,9 @@ NO_TARGETS = {
 }
 """GPUs and names of ptxas that are no targets, and why."""
 
+TMA_UNIT = 16
+"""Bytes that a copy by TMA begins at multiples of, and that it writes a row in."""
+
 _SPELLING = re.compile(r"(sm_\d{2,3})a?")
 
 

@@ -1,4 +1,4 @@
-"""Colours of diagnostics and diffs at a terminal.
+"""Colours of diagnostics at a terminal, and whether there are any.
 
 NO_COLOR (https://no-color.org) takes them away, FORCE_COLOR (https://force-color.org) gives them to files, too.
 """
@@ -15,7 +15,6 @@ _BOLD, _RED, _GREEN, _YELLOW, _BLUE, _CYAN = (f"\033[{code}m" for code in ("1", 
 _SEVERITY = {"error": _RED, "warning": _YELLOW, "remark": _BLUE, "note": _CYAN}
 _HEAD = re.compile(rf"^(?P<place>(?:\S.*?: )??)(?P<severity>{'|'.join(_SEVERITY)}): (?P<message>.*)$")
 _CARET = re.compile(r"^\s+\^\s*$")
-_DIFF = {"+": _GREEN, "-": "\033[31m", "@": _CYAN}
 
 
 def wants_colour(stream: TextIO) -> bool:
@@ -43,11 +42,3 @@ def _line(line: str) -> str:
     place = f"{_BOLD}{found['place']}{_RESET}" if found["place"] else ""
     message = found["message"] if found["severity"] == "note" else f"{_BOLD}{found['message']}{_RESET}"
     return f"{place}{_SEVERITY[found['severity']]}{found['severity']}:{_RESET} {message}"
-
-
-def coloured_diff(text: str, stream: TextIO | None = None) -> str:
-    """A unified diff as a stream (standard output) shows it."""
-    if not wants_colour(sys.stdout if stream is None else stream):
-        return text
-    lines = text.split("\n")
-    return "\n".join(f"{_DIFF[line[0]]}{line}{_RESET}" if line[:1] in _DIFF else line for line in lines)

@@ -97,7 +97,7 @@ class Problem:
         return attention_launch(self.q, self.k, self.v, out, lse, causal=self.causal, config=config).bind()
 
     def rival(self, backend: SDPBackend) -> Callable[[], Any]:
-        """What torch runs."""
+        """Return the launch of torch's attention with one of its backends."""
 
         def launch() -> None:
             with sdpa_kernel(backend):
@@ -106,7 +106,7 @@ class Problem:
         return launch
 
     def is_right(self, name: str) -> bool:
-        """Whether a candidate's last head is what it should be, and all is written."""
+        """Return whether a candidate's last head is right, and all outputs are written."""
         scale = self.shape.dim**-0.5
         expected, _ = gpu_checks.attention_reference(self.q[-1, -1], self.k[-1, -1], self.v[-1, -1], scale, self.causal)
         error = gpu_checks.relative_error(self.outs[name][-1, -1], expected)

@@ -33,7 +33,7 @@ def compile_work(work: Work, stages: Any = "cubin") -> Any:
 
 
 def stored(folder: Path, work: Work) -> dict[str, Any]:
-    """What is on disk of a configuration, compiled if nothing is: `error`, or PTX, cubin and what a launch needs."""
+    """Load a configuration from disk, compiled if nothing is there: `error`, or PTX, cubin and what a launch needs."""
     path = folder / f"{work.key}.pickle"
     if not path.exists():
         try:
@@ -51,7 +51,7 @@ def stored(folder: Path, work: Work) -> dict[str, Any]:
 
 
 def launcher(work: Work, found: dict[str, Any]) -> Launcher:
-    """What launches a compiled configuration."""
+    """Make the launcher of a compiled configuration."""
     signature, launch = work.signature, work.launch
     names = [each.name for each in launch.kernel.source.parameters if each.name in signature]
     return Launcher(

@@ -156,7 +156,7 @@ def first_launch(torch: Any, launch: Any, seconds: float = 4.0) -> None:
 
 
 def record_of(problem: Problem, name: str, work: Work | str, cache: Path) -> dict[str, Any]:
-    """What is known of a configuration before it is timed."""
+    """Describe a configuration before it is timed."""
     said: dict[str, Any] = {
         "problem": problem.name, "family": problem.family, "shape": problem.shape, "held_out": problem.held_out,
         "config": name,
@@ -410,7 +410,7 @@ KEPT = ("problem", "family", "held_out", "config", "profiled", "profiled_hertz",
 
 
 def compact(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What was measured, without what was launched: of launches from event to event the median of each round."""
+    """Keep the measurements, without what was launched: of launches from event to event the median of each round."""
     rows = [
         {key: each[key] for key in KEPT if key in each}
         | {"microseconds": [[statistics.median(burst)] for burst in each["microseconds"]], "hertz": each["hertz"]}

@@ -440,7 +440,7 @@ def tensor_cores() -> Iterator[Micro]:
 
 
 def registers() -> Iterator[Micro]:
-    """What `setmaxnreg` costs: a warp group gives registers away, two take them."""
+    """Time `setmaxnreg`: a warp group gives registers away, two take them."""
     text = kernel(
         "k", """
     setp.lt.u32 %p1, %me, 128;

@@ -217,7 +217,7 @@ def measure(name: str, case: Case, seconds: float) -> list[dict[str, Any]]:
 
 
 def load(path: Path) -> list[tuple[dict[str, Any], Timeline]]:
-    """What `measure` has saved, each with its timeline."""
+    """Load what `measure` has saved, each with its timeline."""
     found: list[tuple[dict[str, Any], Timeline]] = []
     for each in json.loads(lzma.decompress(path.read_bytes())):
         held = each["probes"]

@@ -94,7 +94,7 @@ def tau(rows: Sequence[Row]) -> float | None:
 
 
 def regret(rows: Sequence[Row]) -> float:
-    """How much slower the configuration that is predicted to be the fastest is than the fastest.
+    """Divide the time of the configuration that is predicted to be the fastest by that of the fastest, minus 1.
 
     Infinite where nothing is predicted.
     """
@@ -170,7 +170,7 @@ def predictions(records: Sequence[Mapping[str, Any]], args: argparse.Namespace) 
 
 @dataclass(frozen=True)
 class Figures:
-    """What the predictions of some problems are worth."""
+    """Quality of the predictions of some problems."""
 
     problems: int
     configurations: int

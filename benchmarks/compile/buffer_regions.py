@@ -1,4 +1,4 @@
-"""How long stock Triton follows the bytes of a ring of buffers: the smallest kernel that has one, in plain TTGIR.
+"""Time stock Triton as it follows the bytes of a ring of buffers: the smallest kernel that has one, in plain TTGIR.
 
     python benchmarks/compile/buffer_regions.py [--runs 5]
 

@@ -1,4 +1,4 @@
-"""How long the first launch of a kernel takes in a process that finds it in the cache: ours against stock Triton's.
+"""Time the first launch of a kernel in a process that finds it in the cache: ours against stock Triton's.
 
     python benchmarks/compile/cached_launch.py
 

@@ -130,7 +130,7 @@ def cold_milliseconds(spec, runs):
 
 
 def count(module):
-    """How many operations a module has."""
+    """Count the operations of a module."""
     return sum(1 for _ in module.walk())
 
 

@@ -1,4 +1,4 @@
-"""How long the analysis of addresses takes: for the examples, and for kernels of 200 to 20,000 operations.
+"""Time the analysis of addresses: for the examples, and for kernels of 200 to 20,000 operations.
 
 python benchmarks/compile/program_address.py
 """

@@ -51,7 +51,7 @@ class Launch:
     result: np.ndarray
 
     def candidate(self) -> Candidate:
-        """As a user launches it."""
+        """Make the candidate that launches the kernel as a user does."""
 
         def run() -> None:
             self.kernel[self.grid](*self.arguments, **self.constants)

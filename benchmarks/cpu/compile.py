@@ -1,4 +1,4 @@
-"""How long kernels take to compile for the CPU, stage by stage, and from the cache on disk.
+"""Time the compilation of kernels for the CPU, stage by stage, and from the cache on disk.
 
 The kernels are the oracle's, those of the test that compares machine code with the interpreter.
 """

@@ -1,4 +1,4 @@
-"""What a launch costs the thread that makes it: a kernel of one program that does next to nothing."""
+"""Time a launch in the thread that makes it: a kernel of one program that does next to nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long `triton-to-linalg` takes, and how that grows with the operations of a kernel.
+"""Time `triton-to-linalg`, and its growth with the operations of a kernel.
 
     python benchmarks/cpu/linalg.py
 

@@ -60,7 +60,7 @@ def measured(parts: list[str], rounds: int) -> dict[str, Any]:
 
 
 def machine() -> dict[str, str]:
-    """What runs it, and when."""
+    """Return versions of the packages, the CPU, and the date of the run."""
     from tlx_xdsl.cpu.codegen.host import host
 
     found = {name: metadata.version(name) for name in ("numpy", "llvmlite")}

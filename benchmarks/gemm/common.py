@@ -1,4 +1,4 @@
-"""What the GEMM benchmarks share: inputs, launches of one kernel or several, and tables.
+"""Shared parts of the GEMM benchmarks: inputs, launches of one kernel or several, and tables.
 
 A benchmark is a `Part`: a family for `gpu.run`, which checks and times each case and writes to a file after every step;
 the launches whose kernels are compiled ahead, in parallel processes (`compile`), into the cache on disk; and a table.
@@ -170,7 +170,7 @@ def summary(ratios: Sequence[float], limits: Sequence[float] = (0.92, 0.93)) -> 
 
 
 def notes(record: Mapping[str, Any]) -> str:
-    """What failed, was refused, or stopped a process."""
+    """List the candidates that failed or were refused, the checks that do not hold, and what stopped a process."""
     lines = [f"{name}: {who}: {why}" for name, case in record["cases"].items() for who, why in case["errors"].items()]
     lines += [
         f"FAILED {check['label']}: {check['error']} {check.get('why', '')}"

@@ -1,4 +1,4 @@
-"""What an epilogue costs beside the plain product, and SwiGLU in one kernel against torch.compile.
+"""Time epilogues beside the plain product, and SwiGLU in one kernel against torch.compile.
 
     python benchmarks/gemm/epilogues.py --out DIR [--compile 16] [--only swiglu] [--dry]
 

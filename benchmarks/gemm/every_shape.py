@@ -25,7 +25,7 @@ WANTED = (0.92, 0.93)
 
 
 def shapes() -> list[Shape]:
-    """Those with a name first: they are looked at one by one."""
+    """List the named shapes first: they are looked at one by one."""
     return named() + acceptance()
 
 

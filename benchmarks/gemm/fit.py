@@ -104,7 +104,7 @@ def _case(shape: Shape, dry: bool) -> Any:
 
 
 def table(record: Mapping[str, Any]) -> str:
-    """For each problem the fastest candidates, as parts of cuBLAS's speed."""
+    """Tabulate the fastest candidates of each problem, as parts of cuBLAS's speed."""
     lines: list[str] = []
     bests: list[float] = []
     for name, case in record["cases"].items():

@@ -45,14 +45,14 @@ LOOSE_LIMIT = 0.05
 
 @dataclass(frozen=True)
 class Mode:
-    """What scales there are, and whether the tensor cores add up all along K."""
+    """Kind of scales, and whether the tensor cores add up all along K."""
 
     scales: str
     fast: bool
 
     @property
     def name(self) -> str:
-        """As in tables."""
+        """Name the mode as tables do."""
         return f"{self.scales} {'fast' if self.fast else 'exact'}"
 
     def shapes(self, m: int, n: int, k: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -147,7 +147,7 @@ def _case(sizes: tuple[int, int, int], mode: Mode, target: float, dry: bool) -> 
 
 
 def _scales(mode: Mode, sizes: tuple[int, int, int], device: str) -> tuple[Any, Any]:
-    """Between 1/2 and 3/2."""
+    """Draw scales between 1/2 and 3/2."""
     import torch
 
     generator = torch.Generator(device=device).manual_seed(3)

@@ -99,7 +99,7 @@ class Constants:
         return found
 
     def with_values(self, values: Mapping[str, float]) -> Constants:
-        """Others."""
+        """Replace the constants of these names (`owner.field`)."""
         by_owner: dict[str, dict[str, float]] = {}
         for name, value in values.items():
             owner, field = name.split(".")
@@ -145,7 +145,7 @@ def fit(samples: Sequence[Sample], start: Constants = TODAY) -> Constants:
 
 
 def losses(samples: Sequence[Sample], constants: Constants) -> dict[Shape, tuple[float, Choice, Choice]]:
-    """For each problem: how many times the best time the choice takes, what is chosen, and what is best."""
+    """Return for each problem how many times the best time the choice takes, what is chosen, and what is best."""
     groups: dict[Shape, list[Sample]] = {}
     for each in samples:
         groups.setdefault(each.shape, []).append(each)

@@ -44,7 +44,7 @@ class Shape:
 
     @property
     def aligned(self) -> bool:
-        """Whether TMA can read A and B and write C: rows, or columns, of a multiple of 16 bytes."""
+        """Return whether TMA can read A and B and write C: rows, or columns, of a multiple of 16 bytes."""
         a, b = self.layout
         return not any(
             each % 8 for each in ((self.m if a == "T" else self.k), (self.k if b == "T" else self.n), self.n)

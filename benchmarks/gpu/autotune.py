@@ -98,7 +98,7 @@ class Operand:
 
 @contextmanager
 def pretended():
-    """Within, Triton's runtime compiles for an H200, and launches nothing."""
+    """Let Triton's runtime compile for an H200, and launch nothing."""
     from triton.runtime.driver import driver
 
     from tlx_xdsl.runtime.jit.stand_in_driver import assume_target

@@ -1,4 +1,4 @@
-"""What the GPU benchmark measures: families of cases, each with its rivals, our kernel, and the checks before it.
+"""Families of cases of the GPU benchmark, each with its rivals, our kernel, and the checks before it.
 
 With `dry` a case is small, lies in the CPU's memory, and our kernel goes through the interpreter.
 """

@@ -28,13 +28,13 @@ PAGES = (64, 16)
 
 
 class Cache(NamedTuple):
-    """How ours has its cache: pages of so many rows, or 0 for none, and whether in e4m3."""
+    """Layout of our cache: pages of so many rows, or 0 for none, and whether in e4m3."""
 
     rows: int = 0
     is_fp8: bool = False
 
     def __str__(self) -> str:
-        """What follows a name."""
+        """Return the suffix of a case's name."""
         return (", fp8" if self.is_fp8 else "") + (f", pages of {self.rows}" if self.rows else "")
 
 
@@ -42,7 +42,7 @@ CACHES = (*(Cache(rows) for rows in PAGES), Cache(PAGES[0], True), Cache(0, True
 
 
 class Sizes(NamedTuple):
-    """Of a problem: sequences, heads of queries and of keys, keys, queries."""
+    """Sizes of a problem: sequences, heads of queries and of keys, keys, queries."""
 
     batch: int
     heads: int

@@ -120,7 +120,7 @@ def prepare(names: Sequence[str], options: Sequence[str], seconds: float, togeth
 
 
 def read(path: Path, family: str) -> dict[str, Any]:
-    """What a family's processes have written."""
+    """Read the record that a family's processes have written."""
     empty = {"family": family, "checks": [], "cases": {}, "skipped": {}, "running": None}
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else empty
 
@@ -164,7 +164,7 @@ def selected(names: str) -> list[str]:
 
 
 def failures(records: list[dict[str, Any]]) -> int:
-    """How many families did not finish, or have a check that does not hold."""
+    """Count the families that did not finish, or have a check that does not hold."""
     return sum(not record.get("finished") or not all(check["ok"] for check in record["checks"]) for record in records)
 
 

@@ -1,4 +1,4 @@
-"""How the GPU benchmarks measure.
+"""Measurement of candidates on a GPU.
 
 A data-centre GPU runs into its power limit under sustained matrix multiplication: on an H200 (700 W) the SM
 clock falls from 1980 MHz to between 1320 and 1600, and every good kernel then runs at the same speed.

@@ -36,7 +36,7 @@ class Gpu:
         return None if failed else value.value
 
     def power_w(self) -> float | None:
-        """What the GPU draws now, in watts."""
+        """Power that the GPU draws now, in watts."""
         value = ctypes.c_uint()
         if self._library is None:
             return None

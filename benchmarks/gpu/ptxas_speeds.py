@@ -83,7 +83,7 @@ def programs(paths: Sequence[Path], scratch: Path) -> Iterator[Assembler]:
 
 
 class Compiled:
-    """What is compiled while it listens: the assembler, registers and spills of each kernel."""
+    """Recorder of compiles: the assembler, registers and spills of each kernel."""
 
     def __init__(self):
         self.results: list[BackendResult] = []

@@ -50,7 +50,7 @@ Call = Callable[[], Any]
 
 
 class Run:
-    """This process's rank, its engine and what has been measured."""
+    """Rank of this process, its engine and its measurements."""
 
     def __init__(self, out: Path | None):
         self.rank = int(os.environ["RANK"])
@@ -251,7 +251,7 @@ def check_experts(run: Run, compare: Callable[..., None]) -> None:
 
 
 def check_graph(run: Run, compare: Callable[..., None]) -> None:
-    """What a graph does when its inputs change."""
+    """Replay graphs whose inputs change."""
     x, a, b = run.random(512, 1024), run.random(256, 512), run.random(512, 768)
     total, product = nan_like(x), nan_like(run.random(256 * run.world, 768))
 

@@ -51,7 +51,7 @@ def _work(case: Mapping[str, Any], candidate: str) -> float:
 
 
 def unit(record: Mapping[str, Any]) -> str:
-    """In what a family's rates are."""
+    """Return the unit of a family's rates."""
     return "GB/s" if any(case.get("traffic") for case in record["cases"].values()) else "TFLOP/s"
 
 

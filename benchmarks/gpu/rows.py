@@ -66,7 +66,7 @@ Make = Callable[[int, int, str], Problem]
 
 
 class Operator(NamedTuple):
-    """What a family measures: the problems, and how often each element of a row is read or written."""
+    """Problems of a family, and how often each element of a row is read or written."""
 
     title: str
     make: Make
@@ -326,7 +326,7 @@ def _error(found: torch.Tensor, expected: torch.Tensor) -> float:
 
 
 def _repeated(problem: Problem, label: str, times: int) -> Check:
-    """How many runs differ from the first one in any bit; results may be new tensors each time."""
+    """Count the runs that differ from the first one in any bit; results may be new tensors each time."""
     launch = problem.ours()
     launch()
     first = [each.clone() for each in problem.outs]

@@ -32,7 +32,7 @@ INPUTS, TIMING = "inputs", "timing"
 
 
 class Record:
-    """What is known of a family so far, in a file."""
+    """Record of a family so far, in a file."""
 
     def __init__(self, path: Path, family: str):
         self.path = path
@@ -64,7 +64,7 @@ class GpuTimer:
         measure.watchdog_first_launch(launch, name=name)
 
     def usable(self) -> bool:
-        """Whether the GPU still answers this process: after a fault in a kernel it never does."""
+        """Return whether the GPU still answers this process: after a fault in a kernel it never does."""
         try:
             torch.cuda.synchronize()
         except RuntimeError:
@@ -231,7 +231,7 @@ def _time(case: Case, record: Record, timer: GpuTimer | DryTimer) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Describe the machine: versions, GPU and driver."""
     found: dict[str, Any] = {
         "torch": torch.__version__,
         "triton": installed_triton_version(),

@@ -1,4 +1,4 @@
-"""How fast our interpreter is beside stock Triton's (`TRITON_INTERPRET=1`), on the programs of `speed.py`.
+"""Time our interpreter beside stock Triton's (`TRITON_INTERPRET=1`), on the programs of `speed.py`.
 
     python benchmarks/interpreter/stock.py
 
@@ -102,17 +102,22 @@ def specialised(name):
     return best
 
 
+def of_stock(name):
+    """The same in stock's interpreter, in a process of its own."""
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
+    child = [sys.executable, __file__, name]
+    done = subprocess.run(child, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"stock's interpreter: {done.stderr.strip().splitlines()[-1]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def main():
     if len(sys.argv) > 1:
         print(json.dumps(stock(sys.argv[1])))
         return
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     for title, name in CASES.items():
-        child = [sys.executable, __file__, name]
-        done = subprocess.run(child, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"stock's interpreter: {done.stderr.strip().splitlines()[-1]}")
-        theirs, plain, tasks = json.loads(done.stdout.splitlines()[-1]), ours(name), specialised(name)
+        theirs, plain, tasks = of_stock(name), ours(name), specialised(name)
         print(f"{title}: stock {theirs:.3f} s; ours {plain:.3f} s, {theirs / plain:.2f} x as fast; ", end="")
         print(f"warp-specialised {tasks:.3f} s, {theirs / tasks:.2f} x")
 

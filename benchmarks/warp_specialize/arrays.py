@@ -87,7 +87,7 @@ class TorchArrays:
         return TensorDescriptor.from_tensor(array, list(block))
 
     def written_beside(self) -> bool:
-        """Whether a sentinel has changed."""
+        """Return whether a sentinel has changed."""
         return any(bool((each != SENTINEL).any()) for each in self._guards)
 
     def _given(self, make: Any, dtype: str) -> Any:
@@ -123,7 +123,7 @@ class Torch:
 
 
 def expected(problem: Problem, *, double: bool = False) -> Mapping[str, Any]:
-    """What a launch is to write, in float32 or float64, by torch."""
+    """Compute the expected outputs of a launch, in float32 or float64, by torch."""
     inputs = {
         name: (array if array.dtype.is_floating_point is False else array.double() if double else array.float())
         for name, array in problem.arrays.items()
@@ -133,7 +133,7 @@ def expected(problem: Problem, *, double: bool = False) -> Mapping[str, Any]:
 
 
 def error_of(problem: Problem, wanted: Mapping[str, Any], tolerance: float) -> str:
-    """How the outputs differ from the reference by more than the tolerance; empty where they do not."""
+    """Say by how much an output exceeds the tolerance around the reference; empty where none does."""
     for name, reference in wanted.items():
         array = problem.arrays[name]
         allowed = tolerance * (8 if str(array.dtype).endswith("bfloat16") else 1)

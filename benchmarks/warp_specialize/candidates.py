@@ -1,4 +1,4 @@
-"""What is compared for a launch of a plain kernel: stock Triton, what we specialise, and what was written by hand.
+"""Candidates for a launch of a plain kernel: stock Triton, what we specialise, and what was written by hand.
 
 A candidate is made of types and constants only, so that it can be compiled where there is no GPU.
 """
@@ -77,7 +77,7 @@ def stock(family: Family, shape: Shape) -> Iterator[Candidate]:
 
 
 def stock_warp_specialized(family: Family, shape: Shape) -> Iterator[Candidate]:
-    """Some of them, with `tl.range(..., warp_specialize=True)`: most of these do not compile for Hopper."""
+    """Yield some of stock's candidates, with `tl.range(..., warp_specialize=True)`: most do not compile for Hopper."""
     fitting = [each for each in family.configs if family.fits(shape, each)]
     for config in (family.config, *fitting[:: max(1, len(fitting) // 4)]):
         yield Candidate(f"{_label(config)} ws", STOCK_WS, family, shape, config)

@@ -49,7 +49,7 @@ def _key(*parts: object) -> str:
 
 
 def job_of(candidate: Candidate, problem: Problem) -> Job:
-    """What there is to compile for a candidate's launch; `problem` has arrays that may be untouched."""
+    """Make the compile job of a candidate's launch; `problem` has arrays that may be untouched."""
     types, constants = signature_of(candidate.family.kernel, problem, candidate.constexprs)
     options = candidate.options
     who = OURS if candidate.who == RULE else candidate.who
@@ -67,7 +67,7 @@ def job_of(candidate: Candidate, problem: Problem) -> Job:
 
 
 def job_by_hand(launch: Any, name: str) -> Job:
-    """What there is to compile for one launch of a kernel that was written by hand."""
+    """Make the compile job of one launch of a kernel that was written by hand."""
     types, constants = dict(launch.signature), dict(launch.constexprs)
     options = {"num_warps": launch.num_warps, "cluster": launch.cluster, "maxnreg": launch.maxnreg}
     key = _key(HAND, launch.kernel.source.name, types, sorted(constants.items()), sorted(options.items()))
@@ -160,7 +160,7 @@ def _binary(source: Any, wanted: Any, *, num_stages: int = 3, folder: Path | Non
 
 
 def path_of(folder: Path, job: Job) -> Path:
-    """Where a binary lies."""
+    """Return the path of a job's binary."""
     return folder / f"{job.key}.xz"
 
 
@@ -206,7 +206,7 @@ def package_fingerprint() -> str:
 
 
 def launcher(found: Mapping[str, Any]) -> Any:
-    """What launches a binary."""
+    """Make the launcher of a binary."""
     from tlx_xdsl.runtime.launch.launcher import Launcher
     from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 

@@ -1,4 +1,4 @@
-"""Where the benchmark's launches run: on a GPU, or without one in the interpreter, with times that are made up."""
+"""Machines that run the benchmark's launches: a GPU, or the interpreter, with times that are made up."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Gpu:
         return found.get("error", found)
 
     def wrong(self, problem: Problem, family: Family) -> str:
-        """How what was written differs from the reference; empty where it does not."""
+        """Say how the outputs differ from the reference; empty where they do not."""
         from benchmarks.warp_specialize.arrays import error_of
 
         if self.arrays.written_beside():

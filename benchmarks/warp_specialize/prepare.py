@@ -32,7 +32,7 @@ PARTS = ("right", STOCK, STOCK_WS, OURS, HAND)
 
 
 def jobs(names: list[str], parts: list[str]) -> Iterator[Job]:
-    """What there is to compile, each once."""
+    """Yield each compile job once."""
     seen: set[str] = set()
     for job in _jobs(names, parts):
         if job.key not in seen:

@@ -55,7 +55,7 @@ class Entry:
 
 @dataclass
 class Record:
-    """What is known of a family, in a file, after every step."""
+    """Record of a family, in a file, written after every step."""
 
     path: Path
     data: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -137,7 +137,7 @@ def _screened(family: Family, shape: Shape, name: str, machine: Any, record: Rec
 
 
 def _tried(make: Callable[[], Any], machine: Any, family: Family, running: str) -> tuple[str, float, Any]:
-    """What is wrong with a candidate, the median of some launches in ms, and its launch."""
+    """Try a candidate; return what is wrong with it, the median of some launches in ms, and its launch."""
     try:
         launch, solved = make()
         if isinstance(launch, str):

@@ -1,4 +1,4 @@
-"""What a build can't know of itself: the built pages fetch nothing from elsewhere, and no name is missing on them.
+"""Checks of a built site: the pages fetch nothing from elsewhere, and no name is missing on them.
 
 python -m docs.site.check build/site
 """
@@ -59,7 +59,7 @@ class _Page(HTMLParser):
 
 
 def external(html: str) -> list[str]:
-    """What a page needs from another place: addresses, and diagrams, whose program the theme would fetch."""
+    """List what a page fetches from another place: addresses, and diagrams, whose program the theme would fetch."""
     page = _Page(html)
     found = [address for address in page.fetched if re.match(r"(?:https?:)?//", address)]
     return found + (["the program that draws mermaid diagrams"] if "mermaid" in page.classes else [])

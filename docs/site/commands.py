@@ -21,7 +21,7 @@ def commands() -> list[str]:
 
 
 def help_of(program: str, main: Callable[[Sequence[str]], int], *arguments: str) -> str:
-    """What a program prints for `--help`."""
+    """Return the text that a program prints for `--help`."""
     printed = io.StringIO()
     with (
         patch.dict(os.environ, {"COLUMNS": COLUMNS}),

@@ -1,4 +1,4 @@
-"""What operands, results and attributes must be, in words, from xDSL's constraints."""
+"""Constraints of operands, results and attributes in words, from xDSL's constraints."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _KNOWN: dict[type[Attribute], str] = {
 
 
 def words(constraint: object) -> str:
-    """What satisfies a constraint, in words.
+    """Describe the attributes that satisfy a constraint.
 
     Raises ValueError for a kind of constraint that no operation of ours has had so far.
     """

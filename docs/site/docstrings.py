@@ -68,7 +68,7 @@ def without_own_name(doc: str, name: str) -> str:
 
 @cache
 def field_docs(cls: type) -> dict[str, str]:
-    """What stands below each annotated field or assignment of a class: the strings that Python drops."""
+    """Read the strings below annotated fields and assignments of a class: Python drops them."""
     (node,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(node, ast.ClassDef)
     found: dict[str, str] = {}

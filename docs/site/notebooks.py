@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from docs.site import playground
 from tlx_xdsl.runtime.answers import Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +40,8 @@ def page(path: Path) -> str:
     shown = [_shown(code, output) for code, output in zip(cells, outputs, strict=True)]
     title, *rest = [each for each in shown if each]
     heading, _, text = title.partition("\n")
-    return "\n\n".join([heading, run, text.strip(), *rest]) + "\n"
+    opened = [playground.notebook_link(path)] if path.parent.name == "puzzles" else []
+    return "\n\n".join([heading, run, *opened, text.strip(), *rest]) + "\n"
 
 
 def cells_of(source: str) -> list[str]:
@@ -79,7 +81,7 @@ def _shown(code: str, output: Any) -> str:
 
 
 def _result(output: Any) -> str:
-    """What a cell shows, in Markdown; empty for nothing, and for what only a notebook can show."""
+    """Write the output of a cell in Markdown; empty for nothing, and for what only a notebook can show."""
     if type(output).__module__.startswith("marimo."):
         rows = getattr(output, "data", None)
         if isinstance(rows, list) and rows and isinstance(rows[0], dict):

@@ -18,7 +18,7 @@ _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def generated() -> dict[str, Callable[[], str]]:
-    """What makes the Markdown of each page, by the page's path below `docs/`."""
+    """Return the functions that make the Markdown of pages, by each page's path below `docs/`."""
     return {
         "index.md": home,
         "reference/language.md": language.overview,
@@ -40,7 +40,7 @@ def generated() -> dict[str, Callable[[], str]]:
 
 
 def beside_the_menu() -> dict[str, Callable[[], str]]:
-    """What makes the HTML of pages that others link to, by their path below `docs/`."""
+    """Return the functions that make the HTML of pages that others link to, by their path below `docs/`."""
     return {"timeline-example.html": ring.example_page}
 
 

@@ -1,7 +1,7 @@
 """Puzzle 1: add two arrays. Programs, blocks and masks.
 
 marimo edit notebooks/puzzles/01_add.py      as a notebook
-python notebooks/puzzles/01_add.py           from top to bottom, without a browser
+python notebooks/puzzles/01_add.py           prints the verdict; status 1 until it is solved
 """
 
 import marimo
@@ -16,9 +16,9 @@ def _():
 
     import tlx_xdsl
     import tlx_xdsl.language as tl
-    from tlx_xdsl.runtime.answers import judged
+    from tlx_xdsl.runtime.answers import judged, settled
 
-    return judged, mo, np, tl, tlx_xdsl
+    return judged, mo, np, settled, tl, tlx_xdsl
 
 
 @app.cell
@@ -50,12 +50,12 @@ def _(tl, tlx_xdsl):
 
 
 @app.cell
-def _(add, judged, np):
+def _(add, judged, np, settled):
     n = 1000
     x, y = np.random.default_rng(0).standard_normal((2, n)).astype(np.float32)
     z = np.empty_like(x)
     verdict = judged(add, 4, x, y, z, n, BLOCK=256, expected={"z": (z, x + y)})
-    verdict
+    settled(verdict, __file__)
     return (verdict,)
 
 

@@ -1,7 +1,7 @@
 """Puzzle 2: softmax of rows. Reductions, and numbers that do not overflow.
 
 marimo edit notebooks/puzzles/02_softmax.py      as a notebook
-python notebooks/puzzles/02_softmax.py           from top to bottom, without a browser
+python notebooks/puzzles/02_softmax.py           prints the verdict; status 1 until it is solved
 """
 
 import marimo
@@ -16,9 +16,9 @@ def _():
 
     import tlx_xdsl
     import tlx_xdsl.language as tl
-    from tlx_xdsl.runtime.answers import judged
+    from tlx_xdsl.runtime.answers import judged, settled
 
-    return judged, mo, np, tl, tlx_xdsl
+    return judged, mo, np, settled, tl, tlx_xdsl
 
 
 @app.cell
@@ -52,13 +52,13 @@ def _(tl, tlx_xdsl):
 
 
 @app.cell
-def _(judged, np, softmax):
+def _(judged, np, settled, softmax):
     x = (np.random.default_rng(0).standard_normal((8, 100)) * 50).astype(np.float32)
     x[1::2] -= 400
     y = np.empty_like(x)
     powers = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
     verdict = judged(softmax, 8, x, y, 100, BLOCK=128, expected={"y": (y, powers / powers.sum(1, keepdims=True))})
-    verdict
+    settled(verdict, __file__)
     return (verdict,)
 
 

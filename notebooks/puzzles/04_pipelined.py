@@ -1,7 +1,7 @@
 """Puzzle 4: asynchronous copies in a ring. How many may be in flight?
 
 marimo edit notebooks/puzzles/04_pipelined.py      as a notebook
-python notebooks/puzzles/04_pipelined.py           from top to bottom, without a browser
+python notebooks/puzzles/04_pipelined.py           prints the verdict; status 1 until it is solved
 """
 
 import marimo
@@ -17,9 +17,9 @@ def _():
     import tlx_xdsl
     import tlx_xdsl.language as tl
     import tlx_xdsl.language.tlx as tlx
-    from tlx_xdsl.runtime.answers import judged
+    from tlx_xdsl.runtime.answers import judged, settled
 
-    return judged, mo, np, tl, tlx, tlx_xdsl
+    return judged, mo, np, settled, tl, tlx, tlx_xdsl
 
 
 @app.cell
@@ -59,11 +59,11 @@ def _(tl, tlx, tlx_xdsl):
 
 
 @app.cell
-def _(judged, np, pipelined):
+def _(judged, np, pipelined, settled):
     x = np.random.default_rng(0).standard_normal((7, 128)).astype(np.float32)
     y = np.empty(128, np.float32)
     verdict = judged(pipelined, 1, x, y, 7, TILE=128, STAGES=3, expected={"y": (y, x.sum(0))})
-    verdict
+    settled(verdict, __file__)
     return (verdict,)
 
 

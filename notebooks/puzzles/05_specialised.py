@@ -1,7 +1,7 @@
 """Puzzle 5: one task loads through TMA, another one computes.
 
 marimo edit notebooks/puzzles/05_specialised.py      as a notebook
-python notebooks/puzzles/05_specialised.py           from top to bottom, without a browser
+python notebooks/puzzles/05_specialised.py           prints the verdict; status 1 until it is solved
 """
 
 import marimo
@@ -17,9 +17,9 @@ def _():
     import tlx_xdsl
     import tlx_xdsl.language as tl
     import tlx_xdsl.language.tlx as tlx
-    from tlx_xdsl.runtime.answers import judged
+    from tlx_xdsl.runtime.answers import judged, settled
 
-    return judged, mo, np, tl, tlx, tlx_xdsl
+    return judged, mo, np, settled, tl, tlx, tlx_xdsl
 
 
 @app.cell
@@ -62,14 +62,14 @@ def _(tl, tlx, tlx_xdsl):
 
 
 @app.cell
-def _(judged, np, specialised, tlx_xdsl):
+def _(judged, np, settled, specialised, tlx_xdsl):
     src = np.random.default_rng(0).standard_normal((5 * 16, 16)).astype(np.float16)
     dst = np.empty_like(src)
     tile = tlx_xdsl.TensorDescriptor.from_tensor
     verdict = judged(
         specialised, 1, tile(src, [16, 16]), tile(dst, [16, 16]), 5, TILE=16, expected={"dst": (dst, src * 2)}
     )
-    verdict
+    settled(verdict, __file__)
     return (verdict,)
 
 

@@ -1,7 +1,7 @@
 """Puzzle 8: more buffers than shared memory holds. Which ones are not needed at the same time?
 
 marimo edit notebooks/puzzles/08_aliasing.py      as a notebook
-python notebooks/puzzles/08_aliasing.py           from top to bottom, without a browser
+python notebooks/puzzles/08_aliasing.py           prints the verdict; status 1 until it is solved
 """
 
 import marimo
@@ -17,9 +17,9 @@ def _():
     import tlx_xdsl
     import tlx_xdsl.language as tl
     import tlx_xdsl.language.tlx as tlx
-    from tlx_xdsl.runtime.answers import judged
+    from tlx_xdsl.runtime.answers import judged, settled
 
-    return judged, mo, np, tl, tlx, tlx_xdsl
+    return judged, mo, np, settled, tl, tlx, tlx_xdsl
 
 
 @app.cell
@@ -67,7 +67,7 @@ def _(tl, tlx, tlx_xdsl):
 
 
 @app.cell
-def _(aliased, judged, np, tlx_xdsl):
+def _(aliased, judged, np, settled, tlx_xdsl):
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((128, 512)).astype(np.float16), rng.standard_normal((512, 256)).astype(np.float16)
     c = np.empty((128, 256), np.float16)
@@ -76,7 +76,7 @@ def _(aliased, judged, np, tlx_xdsl):
     product = a.astype(np.float64) @ b
     # After all passes: there the memory is laid out, and what does not fit is refused.
     verdict = judged(aliased, 1, *tiles, 2, M=128, N=256, K=256, stage="ttgir", expected={"c": (c, product)})
-    verdict
+    settled(verdict, __file__)
     return (verdict,)
 
 

@@ -1,4 +1,6 @@
-"""Solutions of the puzzles, a kernel for each: `tests/unit/docs/test_puzzles.py` judges them and the given puzzles."""
+"""Solutions of the puzzles, one for each: `tests/unit/docs/test_puzzles.py` judges them and the given puzzles."""
+
+import tlx_xdsl.language.ttl as ttl
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
@@ -186,3 +188,98 @@ def attention(q, k, v, out, LENGTH, scale, ROWS: tl.constexpr, KEYS: tl.constexp
     tlx.fence_async_shared()
     tlx.async_descriptor_store(out, q_tile[0], [row, 0])
     tlx.async_descriptor_store_wait(0)
+
+
+@tlx_xdsl.jit
+def ranks(slots, pads, src, out, BLOCK: tl.constexpr):
+    me = tlx.rank()
+    world: tl.constexpr = tlx.world_size()
+    at = tl.arange(0, BLOCK)
+    mine = tl.load(src + at)
+    for r in tl.static_range(world):
+        tl.store(tlx.peer(slots, r) + me * BLOCK + at, mine)
+        tlx.signal(tlx.peer(pads, r), 0)
+    tlx.wait_signal(tlx.peer(pads, me), 0, world)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for r in tl.static_range(world):
+        total += tl.load(tlx.peer(slots, me) + r * BLOCK + at)
+    tl.store(out + at, total)
+
+
+@tlx_xdsl.jit
+def lifetimes(src, dst, TILES, TILE: tl.constexpr):
+    memory = tlx.storage_alias_spec(storage=tlx.storage_kind.smem)
+    raw = tlx.local_alloc((TILE, TILE), tl.float16, 1, reuse=memory)
+    doubled = tlx.local_alloc((TILE, TILE), tl.float32, 1, reuse=memory)
+    memory.set_buffer_overlap(tlx.reuse_group(raw, doubled, group_type=tlx.reuse_group_type.shared))
+    full = tlx.alloc_barriers(1)
+    for t in range(TILES):
+        tlx.barrier_expect_bytes(full[0], TILE * TILE * 2)
+        tlx.async_descriptor_load(src, raw[0], [t * TILE, 0], full[0])
+        tlx.barrier_wait(full[0], t & 1)
+        tile = tlx.local_load(raw[0])
+        tlx.local_store(doubled[0], tile.to(tl.float32) * 2)
+        tlx.fence_async_shared()
+        tlx.async_descriptor_store(dst, doubled[0], [t * TILE, 0])
+        tlx.async_descriptor_store_wait(0)
+
+
+@tlx_xdsl.jit
+def faster(a, b, c, STEPS, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, STAGES: tl.constexpr):
+    a_tiles = tlx.local_alloc((M, K), tl.float16, STAGES)
+    b_tiles = tlx.local_alloc((K, N), tl.float16, STAGES)
+    c_tile = tlx.local_alloc((M, N), tl.float16, 1)
+    full, empty = tlx.alloc_barriers(STAGES), tlx.alloc_barriers(STAGES)
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            for k in range(STEPS):
+                slot, phase = k % STAGES, (k // STAGES) & 1
+                tlx.barrier_wait(empty[slot], phase ^ 1)
+                tlx.barrier_expect_bytes(full[slot], (M + N) * K * 2)
+                tlx.async_descriptor_load(a, a_tiles[slot], [0, k * K], full[slot])
+                tlx.async_descriptor_load(b, b_tiles[slot], [k * K, 0], full[slot])
+        with tlx.async_task(num_warps=4):
+            acc = tl.zeros((M, N), tl.float32)
+            for k in range(STEPS):
+                slot, phase = k % STAGES, (k // STAGES) & 1
+                tlx.barrier_wait(full[slot], phase)
+                acc = tlx.async_dot(a_tiles[slot], b_tiles[slot], acc)
+                acc = tlx.async_dot_wait(0, acc)
+                tlx.barrier_arrive(empty[slot])
+            tlx.local_store(c_tile[0], acc.to(tl.float16))
+            tlx.fence_async_shared()
+            tlx.async_descriptor_store(c, c_tile[0], [0, 0])
+            tlx.async_descriptor_store_wait(0)
+
+
+@ttl.kernel(grid=(1, 1))
+def tensix(a, b, c, out):
+    a_cb = ttl.make_circular_buffer_like(a, shape=(1, 2), buffer_factor=2)
+    b_cb = ttl.make_circular_buffer_like(b, shape=(1, 2), buffer_factor=2)
+    c_cb = ttl.make_circular_buffer_like(c, shape=(1, 2), buffer_factor=1)
+    out_cb = ttl.make_circular_buffer_like(out, shape=(1, 2), buffer_factor=2)
+
+    @ttl.datamovement()
+    def read():
+        with c_cb.reserve() as c_block:
+            ttl.copy(c[0:1, 0:2], c_block).wait()
+        for row in range(3):
+            with a_cb.reserve() as a_block, b_cb.reserve() as b_block:
+                ttl.copy(a[row : row + 1, 0:2], a_block).wait()
+                ttl.copy(b[row : row + 1, 0:2], b_block).wait()
+
+    @ttl.compute()
+    def compute():
+        with c_cb.wait() as c_block:
+            for _ in range(3):
+                with a_cb.wait() as a_block, b_cb.wait() as b_block, out_cb.reserve() as out_block:
+                    out_block.store(a_block * b_block + c_block)
+
+    @ttl.datamovement()
+    def write():
+        for row in range(3):
+            with out_cb.wait() as out_block:
+                ttl.copy(out_block, out[row : row + 1, 0:2]).wait()
+
+
+answers = {"cycles": 19_400, "busy": 42, "line": 70, "gain": 18}

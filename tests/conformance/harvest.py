@@ -71,9 +71,8 @@ def _checked(options: argparse.Namespace, work: tuple[str, str]) -> dict[str, An
     with tempfile.TemporaryDirectory() as folder:
         check_out(options.mirrors / defect.suite, commit, defect.paths, Path(folder) / defect.suite)
         if defect.fakes_cuda:
-            from tests.conformance.cpu.fake_cuda import install
-
-            install(defect.target)
+            # For the rest of the process.
+            tlx_xdsl.compat.torch_without_gpu(defect.target).__enter__()
         CheckedKernel.seconds = options.seconds
         tlx_xdsl.compat.install(mode="check", target=defect.target)
         try:

@@ -130,7 +130,7 @@ def file_of(version: str) -> str:
 
 
 def version_page(version: str, verdicts: Sequence[Verdict]) -> str:
-    """What a version gets wrong: the known defects, and what the harvest has seen of each."""
+    """Write the page about a version: the known defects, and what the harvest has seen of each."""
     known = [each for each in DEFECTS if version in each.versions]
     lines = [f"# What Triton {version} gets wrong", "", NOTICE, ""]
     lines += [
@@ -175,7 +175,7 @@ def _listed(verdicts: Iterable[Verdict]) -> list[str]:
 
 
 def harvest_page(verdicts: Sequence[Verdict]) -> str:
-    """What was run, what came out by suite and version, why code was not run, and what was found."""
+    """Write the page: what was run, what came out by suite and version, why code was not run, and what was found."""
     ptx = [each for each in verdicts if not each.assembler]
     cubins = [each for each in verdicts if each.assembler]
     kernels = {each.kernel for each in ptx}

@@ -83,9 +83,8 @@ def _judged(options: argparse.Namespace, suite: str) -> object:
     signal.alarm(0)
     warnings.simplefilter("ignore")
     if suite in WITH_A_GPU or suite in SCRIPTS:
-        from tests.conformance.cpu.fake_cuda import install
-
-        install(TARGET)
+        # For the rest of the process.
+        tlx_xdsl.compat.torch_without_gpu(TARGET).__enter__()
     tlx_xdsl.compat.install(mode="record", target=TARGET)
     from tlx_xdsl.compat.frozen import RECORD
 
@@ -156,7 +155,7 @@ def small_ones(launches: Sequence[Recorded]) -> list[Recorded]:
 
 
 def drawn_launches(launches: Sequence[Subject], count: int, seed: int) -> list[Subject]:
-    """So many launches of each kernel, where it has them; else those that it has, with other warps and stages."""
+    """Draw `count` launches of each kernel, where it has them; else those that it has, with other warps and stages."""
     found: list[Subject] = []
     kernels: dict[str, list[Subject]] = {}
     for each in sampled(launches, count, seed):

@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _spread(group: list[pytest.Item], number: int) -> list[pytest.Item]:
-    """At most `number` of the cases (0: all), evenly spaced, the first and the last among them."""
+    """Pick up to `number` of the cases (0: all), evenly spaced, the first and the last among them."""
     if not number or len(group) <= number:
         return group
     if number == 1:

@@ -24,9 +24,8 @@ def begin() -> None:
     sys.modules[gating.__name__] = gating
     tlx_xdsl.compat.install(mode=OPTIONS["mode"], target=OPTIONS["target"])
     if OPTIONS["mode"] != "launch":
-        from tests.conformance.cpu.fake_cuda import install
-
-        install(OPTIONS["target"])
+        # For the rest of the process.
+        tlx_xdsl.compat.torch_without_gpu(OPTIONS["target"]).__enter__()
     from tests.conformance.tutorials import add_package
 
     add_package(Path(OPTIONS["tutorials"]))

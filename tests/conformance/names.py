@@ -38,7 +38,7 @@ EXCEPTIONS: tuple[tuple[str, str], ...] = (
 
 @dataclass
 class Exported:
-    """What a package exports, by name."""
+    """Names that a package exports."""
 
     parameters: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Of each function and class; of a method under `class.method`."""

@@ -41,7 +41,7 @@ FEW = 3
 
 
 class Pairs:
-    """What was asked for, and the files of this process."""
+    """Requests of the environment, and the files of this process."""
 
     def __init__(self) -> None:
         """Read the variables of the environment."""
@@ -59,7 +59,7 @@ class Pairs:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time is spent."""
+        """True if the time is spent."""
         return time.time() > self.until
 
     def claims(self, what: str) -> bool:

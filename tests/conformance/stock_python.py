@@ -129,7 +129,7 @@ def collect(suite: Suite, setting: Setting, files: Iterable[str], folder: Path) 
 
 
 def per_function(cases: Iterable[str], most: int) -> list[str]:
-    """At most so many cases of each test function, evenly spaced."""
+    """Pick up to `most` cases of each test function, evenly spaced."""
     functions: dict[str, list[str]] = {}
     for case in cases:
         functions.setdefault(case.partition("[")[0], []).append(case)

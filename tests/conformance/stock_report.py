@@ -68,7 +68,7 @@ def only_stock(stock: Records, ours: Records, elsewhere: Records) -> dict[str, l
 
 
 def speed(stock: Records, ours: Records) -> str:
-    """How fast the two are, in the cases that both pass: a line with seconds of a processor."""
+    """Compare the speed of the two in the cases that both pass: a line with seconds of a processor."""
     both = [case for case in stock.keys() & ours.keys() if verdict(stock[case], ours[case]) == "both pass"]
     timed = [case for case in both if "processor" in stock[case] and "processor" in ours[case]]
     theirs, mine = (sum(records[case]["processor"] for case in timed) for records in (stock, ours))

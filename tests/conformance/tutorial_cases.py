@@ -23,7 +23,7 @@ Load = Callable[[str], ModuleType]
 
 @dataclass(frozen=True)
 class Defect:
-    """What is wrong in a kernel of others, and what a message says that shows it."""
+    """Mistake in a kernel of others, with a pattern of the message that shows it."""
 
     what: str
     pattern: str

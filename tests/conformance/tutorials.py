@@ -119,9 +119,8 @@ def _run(collection: Collection, options: argparse.Namespace) -> dict[str, Any]:
     from tlx_xdsl import CompilationError
 
     if options.mode != "launch":
-        from tests.conformance.cpu.fake_cuda import install
-
-        install(options.target)
+        # For the rest of the process.
+        tlx_xdsl.compat.torch_without_gpu(options.target).__enter__()
     tlx_xdsl.compat.install(mode=options.mode, target=options.target)
     launched = _keep_launches() if options.cubin else {}
     from tests.conformance.tutorial_cases import ERRORS, WrongNumbers

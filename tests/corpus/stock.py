@@ -33,7 +33,7 @@ class StockError(Exception):
 
 @dataclass(frozen=True)
 class Reprinted:
-    """What stock Triton makes of a text: what it prints, or why it refuses."""
+    """Answer of stock Triton to a text: what it prints, or why it refuses."""
 
     text: str | None
     error: str = ""

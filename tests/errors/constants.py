@@ -1,4 +1,4 @@
-"""What must be known when the kernel is compiled."""
+"""Values that must be known when the kernel is compiled."""
 
 from tests.errors.entry import Entry, Topic
 

@@ -67,7 +67,7 @@ class Entry:
         return next(at for at, text in enumerate(self.marked.strip("\n").splitlines(), 1) if text.endswith(MARK))
 
     def error(self, directory: Path) -> tlx_xdsl.CompilationError | None:
-        """What compiling the kernel raises; None when it compiles."""
+        """Return the error that compiling the kernel raises; None when it compiles."""
         path = directory / FILE
         path.write_text(self.source, encoding="utf-8")
         names: dict[str, Any] = {"tl": tl, "tlx": tlx, "tlx_xdsl": tlx_xdsl, "__name__": "kernel"}
@@ -93,7 +93,7 @@ class Entry:
         return None
 
     def printed(self, directory: Path) -> str:
-        """What a command line prints about the kernel, with `FILE` for the path of its file."""
+        """Return the text that a command line prints about the kernel, with `FILE` for the path of its file."""
         return str(self.error(directory)).replace(str(directory / FILE), FILE)
 
 

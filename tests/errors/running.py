@@ -1,4 +1,4 @@
-"""What kernels do wrong when they run: the interpreter's reports."""
+"""Mistakes of running kernels: the interpreter's reports."""
 
 from tests.errors.entry import Entry, Topic
 

@@ -1,4 +1,4 @@
-"""What the GPU that a kernel is compiled for lacks."""
+"""Features that the GPU lacks for which a kernel is compiled."""
 
 from tests.errors.entry import Entry, Topic
 

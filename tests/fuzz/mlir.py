@@ -104,7 +104,7 @@ def trial(number: int) -> Ending:
 
 
 def judged(status: int, said: str) -> Ending:
-    """How a command ended, by its status and what it has said."""
+    """Judge a command by its exit status and its output."""
     errors = [line for line in said.splitlines() if re.search(r"(^|: )error: ", line)]
     if status == 0:
         return Ending("ok")

@@ -41,7 +41,7 @@ def found_natively(made: Program, number: int, *, checks: bool) -> dict[str, np.
 
 
 def differences(made: Program, number: int) -> str:
-    """What differs between numpy and the machine code."""
+    """Describe differences between numpy and the machine code."""
     expected = arguments(made, number)
     numpy_language.run(made.text, expected, made.n)
     said: list[str] = []
@@ -79,7 +79,7 @@ def trial(number: int) -> Ending:
 
 
 def show(number: int) -> str:
-    """What a number stands for."""
+    """Return the text of a numbered program."""
     return pointers.text(pointers.program(number)) if number & 1 else program(number).text
 
 

@@ -37,7 +37,7 @@ SCHEDULES = ("round-robin", "adversarial", "random")
 
 
 def decisions(number: int) -> Decisions:
-    """What is decided for the kernel of a number: mostly left to the compiler."""
+    """Draw decisions for the kernel of a number: mostly left to the compiler."""
     rng = random.Random(number * 7 + 1)
     return Decisions(
         groups=rng.choice((None, None, 1, 2)),

@@ -45,7 +45,7 @@ class Axis:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the block has the whole axis: it needs no mask."""
+        """True if the block has the whole axis: it needs no mask."""
         return self.size.isdigit()
 
     def extent(self, sizes: Sizes) -> int:
@@ -196,7 +196,7 @@ class Operands:
             lines.append(self._pointers(name, rows, columns, "turned" if is_turned else "plain", form, lines))
 
     def _form(self, outer: Axis, inner: Axis, array: Array) -> str:
-        """How an operand is addressed."""
+        """Draw the form of an operand's addresses."""
         fits = array.is_aligned and inner.block * ELEMENT_BYTES[array.dtype] >= 16 and outer.block <= 256
         if (
             fits

@@ -121,7 +121,7 @@ class Writer(Operands):
         return self._done("product", k, grid, {"M": block_m, "N": block_n, "K": block_k})
 
     def _carried_rows(self, block_m: int, tile: str) -> list[str]:
-        """What a loop carries beside the accumulators: sums, maxima, counts."""
+        """Draw values that a loop carries beside the accumulators: sums, maxima, counts."""
         found: list[str] = []
         if self.chance(0.2):
             self.before.append(f"total = tl.zeros(({block_m},), tl.float32)")
@@ -426,7 +426,7 @@ def program(number: int) -> Program:
 
 
 def differs(found: np.ndarray, wanted: np.ndarray) -> str | None:
-    """How the results of two runs differ by more than sums in another order do; None where they agree."""
+    """Say how two results differ by more than sums in another order do; None where they agree."""
     a, b = found.astype(np.float64), wanted.astype(np.float64)
     if (np.isnan(a) != np.isnan(b)).any():
         return f"NaN at {int((np.isnan(a) != np.isnan(b)).sum())} other places"

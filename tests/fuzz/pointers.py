@@ -27,8 +27,8 @@ from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-PLAIN = ("addi", "addi", "subi", "rsubi", "muli", "remsi", "shl", "wide", "twice")
-OTHERS = ("remsi", "remui", "andi", "divsi", "select", "minsi", "gather", "shrsi", "ori")
+PLAIN = ("addi", "addi", "subi", "rsubi", "muli", "remsi", "divsi", "digits", "shl", "wide", "twice")
+OTHERS = ("remsi", "remui", "andi", "divui", "select", "minsi", "gather", "shrsi", "ori")
 """Operations of addresses: as kernels mostly have them, and those that make them irregular."""
 ORDERS = ("eq", "slt", "sle", "sgt", "sge")
 ELEMENTS: dict[str, tuple[Any, str]] = {
@@ -62,7 +62,7 @@ class Expr:
 
 @dataclass
 class Program:
-    """What a kernel does; every expression is evaluated in each turn."""
+    """A kernel's expressions, each of which is evaluated in each turn."""
 
     sizes: tuple[int, int]
     offset: Expr
@@ -93,7 +93,7 @@ class Program:
 
     @property
     def is_sum(self) -> bool:
-        """Whether the results are sums, of f32; without loops they are what was loaded."""
+        """True if the results are sums, of f32; without loops they are what was loaded."""
         return bool(self.outer or self.inner)
 
 
@@ -166,12 +166,17 @@ class _Maker:
                 return both("subi", self.number(), x)
             case "muli":
                 return both("muli", x, constant(-2, -1, 2, 3) if self.rng.random() < 0.6 else Expr("arg", ("s",)))
-            case "remsi" | "remui" as op:
-                return both(op, x, Expr("arg", ("m",)) if self.rng.random() < 0.6 else constant(3, 4, 5, 64))
+            case "remsi" | "remui" | "divsi" | "divui" as op:
+                return both(op, x, Expr("arg", ("m",)) if self.rng.random() < 0.6 else constant(3, 4, 5, -7, 64))
+            case "digits":
+                # A row and a column, moved and put together.
+                divisor = Expr("arg", ("m",)) if self.rng.random() < 0.6 else constant(2, 4, 5, 7)
+                row = both("addi", both("divsi", x, divisor), constant(-1, 0, 1, 2))
+                if self.rng.random() < 0.3:
+                    row = both("remsi", row, constant(2, 3, 5))
+                return both("addi", both("muli", row, self.number()), both("remsi", x, divisor))
             case "andi":
                 return both("andi", x, constant(1, 3, 7, 5, 127))
-            case "divsi":
-                return both("divsi", x, constant(1, 2, 3, -2))
             case "shl":
                 return both("shli", x, constant(0, 1, 2))
             case "shrsi":
@@ -205,7 +210,10 @@ class _Maker:
 
     def compare(self, dim: str) -> Expr:
         """A comparison along a dimension, of either order."""
-        sides: list[Expr] = [self.vector(dim, 0 if self.plain else self.rng.choice((0, 0, 1, 2))), self.number()]
+        sides: list[Expr] = [
+            self.vector(dim, self.rng.choice((0, 0, 1) if self.plain else (0, 0, 1, 2))),
+            self.number(),
+        ]
         self.rng.shuffle(sides)
         return Expr("cmpi", (self.rng.choice(ORDERS if self.plain else PREDICATES), *sides), dim, "i1")
 
@@ -283,8 +291,9 @@ def _arith(op: str, a: Any, b: Any) -> Any:
             return function(a.astype(np.int64), b.astype(np.int64)).astype(np.int32)
         case "remsi":
             return np.fmod(a, b).astype(np.int32)
-        case "remui":
-            return (a.astype(np.uint32) % b.astype(np.uint32)).astype(np.int32)
+        case "remui" | "divui":
+            function = np.remainder if op == "remui" else np.floor_divide
+            return function(a.astype(np.uint32), b.astype(np.uint32)).astype(np.int32)
         case "divsi":
             quotient = np.abs(a.astype(np.int64)) // np.abs(b.astype(np.int64))
             return (quotient * np.sign(a) * np.sign(b)).astype(np.int32)
@@ -296,12 +305,8 @@ def _arith(op: str, a: Any, b: Any) -> Any:
             return np.minimum(a, b)
         case "maxsi":
             return np.maximum(a, b)
-        case "andi":
-            return a & b
-        case "ori":
-            return a | b
-        case "xori":
-            return a ^ b
+        case "andi" | "ori" | "xori":
+            return {"andi": np.bitwise_and, "ori": np.bitwise_or, "xori": np.bitwise_xor}[op](a, b)
         case _:
             raise AssertionError(op)
 
@@ -585,7 +590,7 @@ def guarded(values: Sequence[Any], guard: Callable[[Any], Any]) -> list[Any]:
 
 
 def mismatch(given: Sequence[Any], expected: Sequence[Any]) -> str | None:
-    """What differs between the results of a launch and those that are expected."""
+    """Say how the results of a launch differ from the expected ones."""
     for found, right in zip(given[3:5], expected, strict=True):
         if found.tobytes() != right.tobytes():
             return f"{found} is not {right}"

@@ -30,7 +30,7 @@ BAD = ("traceback", "internal", "hang", "died", "wrong")
 
 @dataclass(frozen=True)
 class Ending:
-    """How one trial ended."""
+    """Ending of one trial."""
 
     kind: str
     """`ok`, `located`, `unlocated`, or one of `BAD`."""

@@ -487,7 +487,7 @@ def _lowered(kernel: Any, made: Program) -> str:
 
 
 def differences(made: Program, number: int) -> str:
-    """What differs among numpy, the interpreter at the frontend's stage, and the interpreter of the final text."""
+    """Compare numpy, the interpreter at the frontend's stage, and the interpreter of the final text."""
     n = made.n
     expected = arguments(made, number)
     numpy_language.run(made.text, expected, n)

@@ -174,7 +174,7 @@ class OutOfRangeError(Exception):
 
 
 def events_of(protocol: Protocol, arguments: Mapping[str, int]) -> tuple[list[list[Event]], bool]:
-    """What each task does, one after the other, with these arguments; and whether all loops turn that it comes to.
+    """List each task's events, in order, with these arguments; and say whether all loops turn that it comes to.
 
     Raises OutOfRangeError.
     """

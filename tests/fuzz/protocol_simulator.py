@@ -21,7 +21,7 @@ MOST_STATES = 60_000
 
 
 class TooLargeError(Exception):
-    """There are too many states."""
+    """Raised for a protocol with too many states."""
 
 
 class _Phase(NamedTuple):
@@ -155,7 +155,7 @@ def _set(items: tuple[T, ...], number: int, value: T) -> tuple[T, ...]:
 
 
 def wrong(protocol: Protocol, arguments: Mapping[str, int]) -> tuple[str, bool]:
-    """What goes wrong with these arguments, or nothing; and whether all loops turn. Raises TooLargeError."""
+    """Find what goes wrong with these arguments, or nothing; and whether all loops turn. Raises TooLargeError."""
     try:
         tasks, turn = events_of(protocol, arguments)
     except OutOfRangeError:

@@ -39,7 +39,7 @@ SIZES = [{"n": n, "m": m} for n in range(11) for m in range(3) if n < 5 or m == 
 
 @dataclass(frozen=True)
 class _Way:
-    """How a task goes through a ring."""
+    """A task's way through a ring."""
 
     head: tuple[Statement, ...]
     index: str
@@ -255,7 +255,7 @@ def protocol_of(seed: int) -> Protocol:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the two say of a protocol."""
+    """Answers of the simulator and the prover to a protocol."""
 
     seed: int
     wrong: str
@@ -265,12 +265,12 @@ class Answer:
 
     @property
     def is_false(self) -> bool:
-        """Whether something wrong is proved."""
+        """True if something wrong is proved."""
         return bool(self.wrong) and bool(self.proof)
 
 
 def answer(seed: int, sizes: Sequence[Mapping[str, int]] = SIZES) -> Answer | None:
-    """What both say; None for a protocol that has too many states."""
+    """Ask both about a protocol; None for one that has too many states."""
     protocol = protocol_of(seed)
     text = text_of(protocol)
     proof = _proof(text, seed)

@@ -95,7 +95,7 @@ def mismatch(made: Case, found: Sequence[np.ndarray]) -> str:
 
 
 def ways(kernel: Kernel, made: Case, number: int, ready: CompiledKernel) -> Mapping[str, Callable[[Any], None]]:
-    """What runs the case, by the name of the machine."""
+    """Return the functions that run the case, by the name of the machine."""
     schedule = "random" if number % 2 else "round-robin"
     specs = specs_of(kernel, [each.before for each in made.arrays.values()])
     capacity = ready.manifest["options"]["dst_capacity"]
@@ -114,7 +114,7 @@ def ways(kernel: Kernel, made: Case, number: int, ready: CompiledKernel) -> Mapp
 
 
 def differences(made: Case, number: int, folder: str) -> str:
-    """What the machines get wrong."""
+    """Describe the results that the machines get wrong."""
     kernel = kernel_of(made.text, folder, number)
     ready = compiled(kernel, made)
     said: list[str] = []

@@ -115,7 +115,7 @@ class Nets:
         return kernel
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """What the cores have, one column of tiles each, and what they get."""
+        """Return the cores' inputs, one column of tiles each, and their outputs."""
         wide, high = self.grid
         a = np.random.default_rng(0).standard_normal((32 * len(self.nets), 32 * wide * high)).astype(np.float32)
         out = np.zeros((32 * max(len(self.parts()), 1), 32 * wide * high), np.float32)

@@ -292,7 +292,7 @@ class Maker(Threads):
     def kept(
         self, name: str, shape: tuple[int, int], body: list[str], compute: Callable[..., Blocks], *operands: Value
     ) -> Value:
-        """What the compute thread stores to a circular buffer, pushes, and waits for itself."""
+        """Let the compute thread store a value to a circular buffer, push it, and wait for it itself."""
         cb, view = self.buffer(shape), self.name("m")
         lines = self.threads["compute"].before[2]
         lines += self.acquired(f"{cb}.reserve()", view, [line.format(view) for line in body])

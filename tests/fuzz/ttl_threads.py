@@ -105,7 +105,7 @@ class Threads:
     # --- pipes -------------------------------------------------------------------------------------------------------
 
     def arriving(self, piece: str, view: str, mode: str, level: int) -> list[str]:
-        """How a piece of a tensor gets into a block: each core reads it, or one does and sends it to others."""
+        """Bring a piece of a tensor into a block: each core reads it, or one does and sends it to others."""
         axes = self.sharing(mode, level)
         if not axes or self.pipes > 3 or self.maybe(0.25):
             return self.copied(piece, view)
@@ -132,7 +132,7 @@ class Threads:
         return [*lines, f"if {test}:", *("    " + line for line in self.copied(piece, view)), *ends]
 
     def sharing(self, mode: str, level: int) -> str:
-        """Along which coordinates of cores the blocks of an input are the same ones, in the same order."""
+        """Return the coordinates of cores along which the blocks of an input are the same, in the same order."""
         (rows, columns), (wide, high) = self.counts, self.grid
         if self.split == "linear" and level:
             return ""

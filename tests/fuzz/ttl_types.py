@@ -190,7 +190,7 @@ class Maker:
         return Value(text, target, numbers.astype(np.float32))
 
     def through_memory(self, value: Value) -> Value | None:
-        """What reads its operand from a circular buffer."""
+        """Make a value by an operation that reads its operand from a circular buffer."""
         x, type_, rank = value.rounded(), met(value.type), len(self.shape)
         blocks = x.reshape(*self.lead, self.count, self.rows * 32, self.columns * 32)
         match self.random.choice(("reduce", "transpose", "matmul")):

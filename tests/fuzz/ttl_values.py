@@ -54,7 +54,7 @@ def _rounded(numbers: Numbers, dtype: str) -> Numbers:
 
 
 def rounded(x: Blocks, dtype: str) -> Blocks:
-    """As the tiles of a circular buffer hold it."""
+    """Round to what the tiles of a circular buffer hold."""
     numbers = _rounded(x.numbers, dtype)
     if dtype == "f32":
         return x
@@ -203,7 +203,7 @@ def matmul(a: Blocks, b: Blocks) -> Blocks:
 
 
 def accumulate(sums: Blocks | None, term: Blocks, dtype: str) -> Blocks:
-    """What is in a circular buffer after `term` was added; the buffer rounds, maybe the term, too."""
+    """Add `term` to a circular buffer's contents; the buffer rounds, maybe the term, too."""
     if sums is None:
         return rounded(term, dtype)
     found, other = (rounded(binary("add", sums, each), dtype) for each in (term, rounded(term, dtype)))

@@ -1,4 +1,4 @@
-"""What a kernel of the galleries is compiled with, and which versions of Triton can express it."""
+"""Arguments and options of the galleries' kernels, and the versions of Triton that can express each."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ BLACKWELL = 100
 
 @dataclass(frozen=True)
 class Unsupported:
-    """Why versions of Triton can't express a kernel: those before `since`, and those from `until` on."""
+    """Versions of Triton that can't express a kernel, with the reason: before `since`, and from `until` on."""
 
     why: str
     since: tuple[int, int] = (0, 0)
@@ -64,12 +64,12 @@ class Case:
 
     @property
     def is_gluon(self) -> bool:
-        """Whether it is written in Gluon."""
+        """True if the kernel is written in Gluon."""
         return self.kernel.is_gluon()
 
     @property
     def skipped_reason(self) -> str | None:
-        """Why the installed Triton can't express this kernel; None if it can."""
+        """The reason why the installed Triton can't express this kernel; None if it can."""
         reasons = [limit.reason(RELEASE) for limit in self.limits]
         return next((reason for reason in reasons if reason), None)
 

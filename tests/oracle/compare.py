@@ -340,6 +340,6 @@ class _Comparison:
 
 
 def _does_nothing(region: Region) -> bool:
-    """Whether a region is empty, or no more than the end of a side of a branch that passes nothing on."""
+    """Return whether a region is empty, or no more than the end of a side of a branch that passes nothing on."""
     ops = [op for block in region.blocks for op in block.ops]
     return all(op.name == "scf.yield" and not op.operands for op in ops)

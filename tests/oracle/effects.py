@@ -1,4 +1,4 @@
-"""Which operations of TTIR may move, and which may not.
+"""Operations of TTIR that may move, and those that may not.
 
 `ordered` operations (stores, atomics, barriers, prints, calls, impure assembly, loops that may not end, and all that
 is not named here) must stand in both modules in the same order. `reads` may change places among each other, but not
@@ -48,7 +48,7 @@ def _flag(op: Operation, name: str) -> bool:
 
 
 def is_read(op: Operation) -> bool:
-    """Whether an operation reads memory and does nothing else."""
+    """Return whether an operation reads memory and does nothing else."""
     return op.name in _READS and not _flag(op, "isVolatile")
 
 
@@ -61,7 +61,7 @@ class Effects:
         self._before: dict[Operation, int] = {}
 
     def is_ordered(self, op: Operation) -> bool:
-        """Whether an operation must keep its place among the others of that kind."""
+        """Return whether an operation must keep its place among the others of that kind."""
         known = self._ordered.get(op)
         if known is None:
             known = self._ordered[op] = self._find_ordered(op)

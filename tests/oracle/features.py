@@ -1,4 +1,4 @@
-"""What the kernels must show: each feature of the language, and how it looks in the source of a kernel.
+"""Features of the language that the kernels must show, and the look of each in a kernel's source.
 
 Functions of the language are features too; those whose name says all are in `FUNCTIONS` and `METHODS`.
 """

@@ -1,4 +1,4 @@
-"""What stock Triton 3.9 refuses, statement by statement, and what we do about each.
+"""Statements with which stock Triton 3.9 refuses a kernel, and what we do about each.
 
 Each `raise` and `assert` of the four files that read kernels has an entry under the function that it stands in, in
 their order there: an input that triggers it and that we refuse, too; one that we take on purpose, with the reason; or

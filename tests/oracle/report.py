@@ -1,4 +1,4 @@
-"""Which kernels of the oracle are equal: `python -m tests.oracle.report [NAME ...] [--out FILE] [--show DIR]`."""
+"""Report of the kernels that are equal: `python -m tests.oracle.report [NAME ...] [--out FILE] [--show DIR]`."""
 
 import argparse
 import traceback

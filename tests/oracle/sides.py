@@ -1,4 +1,4 @@
-"""What the comparison of two modules knows of each, and how it says why they differ."""
+"""Sides of a comparison: what is known of each module, and the reasons why they differ."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Carried:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why two things must be equal: they are this part of those."""
+    """Reason why two things must be equal: they are this part of those."""
 
     text: str
     outer: "Reason | None" = None

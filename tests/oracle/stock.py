@@ -27,7 +27,7 @@ TIMEOUT = 120.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What stock makes of a kernel or a text: the TTIR of its frontend and after its passes, or an error."""
+    """Answer of stock to a kernel or a text: the TTIR of its frontend and after its passes, or an error."""
 
     frontend: str = ""
     final: str = ""

@@ -232,7 +232,7 @@ def _run_function(text: str, function: str, arguments: list[Any], results: list[
 
 
 def _pointers(values: Sequence[Any]) -> Any:
-    """What a packed call takes: the address of each argument."""
+    """Pack the arguments of a call: the address of each."""
     packed = (ctypes.c_void_p * len(values))(*(ctypes.addressof(each) for each in values))
     packed.held = values
     return packed

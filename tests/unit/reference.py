@@ -139,7 +139,7 @@ def described(value: Any) -> dict[str, Any]:
 
 
 def accepts(new: str, old: str) -> bool:
-    """Whether each call that fits the old signature fits the new one, and means the same."""
+    """Return whether each call that fits the old signature fits the new one, and means the same."""
     before, after = _parameters(old), _parameters(new)
     required = {name for name, (kind, _, default) in after.items() if default is None and "VAR" not in kind}
     return required <= set(before) and all(

@@ -394,7 +394,7 @@ def names_to_import(package: str) -> list[str]:
 
 @pytest.mark.parametrize("package", [package for package in PACKAGES if package not in {"compat", "torch"}])
 def test_a_package_is_imported_alone(package: str):
-    """In a fresh process nothing above is loaded, nor Triton and torch, nor xDSL where it is not needed."""
+    """A fresh process loads nothing from above, nor Triton and torch, nor xDSL where it is not needed."""
     loaded = loaded_by(*names_to_import(package))
     # A kernel is made for Triton's runtime where it is decorated, so a module with kernels loads Triton.
     forbidden = (

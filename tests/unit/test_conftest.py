@@ -70,14 +70,14 @@ def log(pytestconfig, tmp_path_factory) -> list[str]:
 
 
 def test_a_failure_is_named_at_once(log):
-    """Before the headings of the summary, which a run that is cut off does not have."""
+    """The line stands before the headings of the summary, which a run that is cut off does not have."""
     (line,) = [number for number, line in enumerate(log) if line.startswith("failed now: ")]
     assert "test_inner.py::test_four (call): assert 1 == 2" in log[line]
     assert line < next(number for number, each in enumerate(log) if "= FAILURES =" in each)
 
 
 def test_a_log_ends_in_what_failed(log):
-    """After the reasons of the skips, with their counts; a warning that is not stock Triton's is shown."""
+    """Failures follow the reasons of skips, with their counts; a warning that is not stock Triton's is shown."""
     lines = log
     skipped = next(number for number, line in enumerate(lines) if " skipped =" in line)
     assert lines[skipped + 1 : skipped + 3] == ["    2 no GPU", "    1 no torch"]

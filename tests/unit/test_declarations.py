@@ -1,4 +1,4 @@
-"""What an operation does, the operation says: tables of operation classes outside of the dialects are few.
+"""Declarations of operations: tables of operation classes outside of the dialects are few.
 
 A table is a module-level collection, a union, one case of a `match`, or an `isinstance`, that names three or more
 operation classes and so gives them a property. Handlers are no property: a mapping from operations to functions, or
@@ -79,7 +79,7 @@ def operations(node: ast.AST) -> set[str]:
 
 
 def gives_a_property(value: ast.expr) -> bool:
-    """Whether a module-level value says something about operations, and is no registration of handlers."""
+    """Return whether a module-level value says something about operations, and is no registration of handlers."""
     match value:
         case ast.Dict(keys=keys, values=values):
             named = set[str]().union(*(operations(key) for key in keys if key is not None))
@@ -91,7 +91,7 @@ def gives_a_property(value: ast.expr) -> bool:
 
 
 def is_handler(value: ast.expr) -> bool:
-    """Whether a value of a mapping is a function, or has one."""
+    """Return whether a value of a mapping is a function, or has one."""
     match value:
         case ast.Lambda() | ast.Call():
             return True

@@ -1,4 +1,4 @@
-"""What an element type is called, the table of element types says: `tlx_xdsl/element_types.py` is the only one.
+"""Names of element types: `tlx_xdsl/element_types.py` is the only table of them.
 
 A table relates names of types to each other, or to facts: a dictionary that names three or more types, or a collection
 of rows that does. A flat collection of names is none: it selects types, and says nothing about them.
@@ -52,7 +52,7 @@ def named(node: ast.AST) -> set[str]:
 
 
 def is_table(node: ast.AST) -> bool:
-    """Whether a literal relates three or more types to something."""
+    """Return whether a literal relates three or more types to something."""
     match node:
         case ast.Dict():
             return len(named(node)) >= MANY

@@ -1,4 +1,4 @@
-"""What is a grid, and what the one message says of anything else."""
+"""Grids that are accepted, and the one message about anything else."""
 
 import numpy as np
 import pytest

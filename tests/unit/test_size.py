@@ -16,7 +16,7 @@ from a import (
 
 
 def f(x):
-    """Not counted."""
+    """A docstring is not counted."""
     return x + "counted"
 '''
 

@@ -82,7 +82,7 @@ def kernel(x):
 
 @pytest.fixture(scope="module")
 def answers() -> dict[str, list[dict[str, Any]]]:
-    """What pyright says, by file; one run, of which starting is the most."""
+    """Return pyright's diagnostics by file; one run, of which starting is the most."""
     files = {
         "plain.py": SOURCE,
         "asked.py": questions()[0],

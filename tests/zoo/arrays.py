@@ -15,7 +15,7 @@ def zeros(*shape, dtype=np.float16):
 
 
 def empty(*shape, dtype="fp32"):
-    """As `torch.empty` makes it, which says so."""
+    """Make an uninitialized array, declared as such, as `torch.empty` does."""
     return tlx_xdsl.uninitialized(shape, dtype)
 
 

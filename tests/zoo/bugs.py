@@ -68,12 +68,12 @@ class Bug:
         return Path(inspect.getfile(self.kernel.source.fn)).stem
 
     def check(self, stages: Sequence[str] = STAGES) -> tuple[Diagnostic, ...]:
-        """What the checker says of the kernel with the mistake; or the compiler, where it refuses that."""
+        """Check the kernel with the mistake; findings may be the compiler's, where it refuses that."""
         settings = {**self.constants, "BUG": self.mistake, **self.options, "stages": stages}
         return _findings(self.kernel, self.grid, self.arguments, self.seconds, settings, self.ranks[:1])
 
     def check_twin(self, stages: Sequence[str] = STAGES) -> tuple[Diagnostic, ...]:
-        """What the checker says of the kernel without."""
+        """Check the kernel without the mistake."""
         settings = {**self.constants, "BUG": "", **self.twin, **self.options, "stages": stages}
         arguments = self.twin_arguments or self.arguments
         # What is wrong is found before the time is over, however slow the machine; what is right has more orders.
@@ -93,7 +93,7 @@ class Bug:
         return marked
 
     def is_named_by(self, finding: Diagnostic) -> bool:
-        """Whether a finding says what the cause is, at a line that is marked."""
+        """Return whether a finding says what the cause is, at a line that is marked."""
         location = finding.location
         is_there = (
             location is not None
@@ -122,7 +122,7 @@ class Clean:
         return f"{self.kernel.source.name}-{self.label}"
 
     def check(self) -> tuple[Diagnostic, ...]:
-        """What the checker says of it."""
+        """Check the kernel."""
         # What stock Triton makes of the kernels is `test_zoo_ptx.py`'s.
         settings = {**self.settings, "stages": STAGES}
         return _findings(self.kernel, self.grid, self.arguments, self.seconds, settings)

@@ -82,7 +82,7 @@ ZEROED = Cage(zeroed_and_reduced, two_squares, grid=2).bug("no fence", "proxy fe
 
 @tlx_xdsl.jit
 def by_bulk_copies(x, mid, out, BUG: tl.constexpr):
-    """What the threads of a program have written comes back by a bulk copy."""
+    """Copy back by a bulk copy what the threads of a program have written."""
     row = tlx.local_alloc((256,), tl.float32, 1)
     full = tlx.alloc_barriers(1)
     offsets = tl.arange(0, 256)

@@ -39,7 +39,7 @@ FIRST_ROUND = Cage(
 
 @tlx_xdsl.jit
 def drained_at_the_end(src, out, TILES: tl.constexpr):
-    """Who stores frees a slot one step late, and the last one not at all: no one waits for it."""
+    """The storing task frees a slot one step late, and the last one not at all: no one waits for it."""
     ring = tlx.local_alloc((16, 16), tl.float16, 3)
     full, empty = tlx.alloc_barriers(3), tlx.alloc_barriers(3)
     with tlx.async_tasks():
@@ -160,7 +160,7 @@ PARTS = Cage(parts_of_one_buffer, lambda: (tiles(1), numbers(256), zeros(768))).
 
 @tlx_xdsl.jit
 def optional_tile(src, out, WANTED):
-    """What is not wanted is neither loaded, nor waited for, nor read: by three predicates of the same value."""
+    """An unwanted tile is neither loaded, nor waited for, nor read: by three predicates of the same value."""
     tile = tlx.local_alloc((16, 16), tl.float16, 1)
     full = tlx.alloc_barriers(1)
     offsets = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
@@ -204,7 +204,7 @@ TWO_ACCUMULATORS = Cage(
 
 @tlx_xdsl.jit
 def started_by_message(x, out):
-    """Only the first CTA waits for the start of all, at a barrier; the last one stays until it has got its data."""
+    """The first CTA alone waits for the start of all, at a barrier; the last one stays until it has got its data."""
     rank = tlx.cluster_cta_rank()
     box = tlx.local_alloc((128,), tl.float32, 1)
     there = tlx.alloc_barriers(1)

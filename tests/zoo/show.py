@@ -1,4 +1,4 @@
-"""What the checker says of the zoo, for who adds to it.
+"""Report of the checker on the zoo, for who adds to it.
 
     python -m tests.zoo.show [PART OF FILE/NAME] [--all] [--full]
 
@@ -13,7 +13,7 @@ from tests.zoo.table import AREAS, CLEAN
 
 
 def differences(bug: Bug, *, everything: bool, full: bool) -> list[str]:
-    """What is to be said of a mistake and its twin."""
+    """List what is to be said of a mistake and its twin."""
     began = time.perf_counter()
     found, twin = bug.check(), bug.check_twin()
     named = any(map(bug.is_named_by, found))

@@ -1,4 +1,4 @@
-"""What is right in the zoo gives no report as final PTX; mistakes that no pass mends are found there, too."""
+"""Final PTX of the zoo: right kernels give no report; mistakes that no pass mends are found there, too."""
 
 import dataclasses
 

@@ -57,7 +57,7 @@ FILLED = Cage(
 
 @tlx_xdsl.jit
 def shifted(x, line, out, STEPS: tl.constexpr, BUG: tl.constexpr):
-    """In each step every element takes the place of the one before it: two barriers, one of them at the loop's end."""
+    """Move each element one place in each step: two barriers, one of them at the loop's end."""
     offsets = tl.arange(0, 64)
     tl.store(line + offsets, tl.load(x + offsets))
     for _ in range(STEPS):

@@ -1,4 +1,4 @@
-"""From an operation that touches memory, and what its operands are, to what is known about its addresses."""
+"""Facts about the addresses of an operation, from what is known of its operands."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _through_descriptor(known: Arithmetic, op: Any, states: States) -> _Touched:
 
 
 def _bulk(op: Any, states: States, value: SSAValue) -> _Touched:
-    """So many bytes in a row."""
+    """Return the addresses of consecutive bytes."""
     pointer, size = states[value], states[op.size]
     assert isinstance(pointer, Pointer)
     count = size.form.number if isinstance(size, Integer) else None

@@ -182,7 +182,7 @@ class _FirstPrograms(Bounds):
 
 
 def _normalised(form: Polynomial, interval: Interval, bounds: Bounds) -> Conditions:
-    """Without positions, without a constant, and divided by what divides everything."""
+    """Drop positions and the constant, and divide by what divides everything."""
     lanes = form.part(lambda symbol: isinstance(symbol, Lane))
     if not any(_mixes(product) for product in lanes.terms) and all(
         isinstance(symbol, Lane) for symbol in lanes.symbols
@@ -221,7 +221,7 @@ def _is_always_within(form: Polynomial, interval: Interval, bounds: Bounds) -> b
 
 
 def causes_of_form(form: Polynomial) -> Causes:
-    """Everything that the value of a polynomial may depend on."""
+    """Return all that the value of a polynomial may depend on."""
     total = NOTHING
     for symbol in form.all_symbols:
         match symbol:
@@ -237,7 +237,7 @@ def causes_of_form(form: Polynomial) -> Causes:
 
 
 def causes_of(states: Iterable[State]) -> Causes:
-    """Everything that the values of `states` may depend on."""
+    """Return all that the values of `states` may depend on."""
     total = NOTHING
     for state in states:
         match state:

@@ -72,7 +72,7 @@ class Carried:
             self.states[target] = state
 
     def step(self, target: SSAValue, after: State) -> Polynomial | None:
-        """By how much a carried value grows in each iteration; None where that changes."""
+        """Return the growth of a carried value in each iteration; None where that changes."""
         match after:
             case Integer(form) if target in self.symbols:
                 growth = form - Polynomial.of(self.symbols[target])
@@ -87,7 +87,7 @@ class Carried:
         return not any(is_inside(self._loop, symbol) for symbol in form.all_symbols)
 
     def causes(self, firsts: Sequence[State], nexts: Sequence[State]) -> list[Causes]:
-        """Everything that each carried value may depend on, in any iteration."""
+        """Return all that each carried value may depend on, in any iteration."""
         found = [causes_of([first]) for first in firsts]
         own: dict[Symbol, int] = {
             symbol: number for number, target in enumerate(self._targets) if (symbol := self.symbols.get(target))

@@ -71,7 +71,7 @@ class Interval:
         return self.low <= number <= self.high
 
     def __str__(self) -> str:
-        """As `[0, 127]`."""
+        """Print the interval as `[0, 127]`."""
         return f"[{self.low}, {self.high}]"
 
 

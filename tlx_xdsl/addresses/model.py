@@ -123,7 +123,7 @@ class Condition:
     """None where nothing can be higher."""
 
     def __str__(self) -> str:
-        """As `pid_x <= 16777215`, or with both bounds."""
+        """Print the condition as `pid_x <= 16777215`, or with both bounds."""
         if self.low is None:
             return f"{self.form} <= {self.high}"
         return f"{self.form} >= {self.low}" if self.high is None else f"{self.low} <= {self.form} <= {self.high}"
@@ -139,7 +139,7 @@ class Guard:
     right: Polynomial
 
     def __str__(self) -> str:
-        """As a comparison."""
+        """Print the comparison."""
         return f"{self.left} {self.predicate} {self.right}"
 
 

@@ -144,5 +144,5 @@ def _line(name: str, text: str) -> str:
 
 
 def conditions_text(access: Access) -> tuple[str, ...]:
-    """For which launches the fact holds, one condition each."""
+    """Write the conditions on a launch under which the fact holds, one each."""
     return tuple(map(str, access.conditions))

@@ -32,7 +32,7 @@ class Conditions:
         return Conditions({**self.bounds, form: interval if known is None else known.meet(interval)})
 
     def join(self, other: Conditions) -> Conditions:
-        """All of both."""
+        """Return the conditions of both."""
         if not other.bounds or self is other:
             return self
         if not self.bounds:
@@ -106,7 +106,7 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class Other:
-    """Something that is no integer, pointer or descriptor, such as a float."""
+    """A value that is no integer, pointer or descriptor, such as a float."""
 
     causes: Causes
 

@@ -242,7 +242,7 @@ def accessed_by(op: Operation) -> OperandAccess | None:
 
 
 def _arriving(region: Region) -> dict[Block, list[tuple[int, Sequence[SSAValue]]]]:
-    """For each block the numbers of those that branch to it, and what they pass."""
+    """Return the branches to each block: the number of the block that branches, and what it passes."""
     found: dict[Block, list[tuple[int, Sequence[SSAValue]]]] = {}
     for number, end in ((number, block.last_op) for number, block in enumerate(region.blocks)):
         if end is None or not end.successors:

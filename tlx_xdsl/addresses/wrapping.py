@@ -1,4 +1,4 @@
-"""At which sizes offsets wrap around: 32 bits hold 2^31 elements, and kernels compute in them.
+"""Sizes at which offsets wrap around: 32 bits hold 2^31 elements, and kernels compute in them.
 
 The analysis of addresses says under which conditions on a launch it is exact (`Access.conditions`). Here those are
 tried out: with all numbers of a launch as they are but one, from which value on does the condition no longer hold?
@@ -47,7 +47,7 @@ class Wrap:
 
 
 def wraps(module: ModuleOp, facts: LaunchFacts) -> list[Wrap]:
-    """For each access whose offset may wrap around, when it does: those that do so first come first.
+    """Find the sizes at which offsets wrap around, for each access; accesses that do so first come first.
 
     `facts` are the numbers of a launch: those of arguments that are left out are not looked at.
     """

@@ -51,6 +51,10 @@ class BufferAccess:
     """The cost per warp where threads move registers to or from shared memory."""
     width_bits: int | None = None
     """Bits per copy where threads copy from global to shared memory."""
+    registers: DistributedLayout | None = None
+    """The layout of the tensor that threads move."""
+    view: ttg.MemDescType | None = None
+    """The type of the part of the buffer that they move it to or from."""
 
     @property
     def line(self) -> int | None:
@@ -189,13 +193,14 @@ def _by_threads(op: Operation, buffer: SSAValue, tensor: SSAValue, *, store: boo
     if not isinstance(layout, DistributedLayout) or not isinstance(shared, SharedLayout):
         return BufferAccess(op, does)
     arguments = (layout, shared, memory.shape, memory.element_bits)
-    whole = _allocation_of(memory)
+    whole = allocation_of(memory)
     if store and not _has_stmatrix(op):
-        return BufferAccess(op, does, shared_access(*arguments, whole))
-    return BufferAccess(op, does, best_access(*arguments, store=store, alloc_shape=whole))
+        return BufferAccess(op, does, shared_access(*arguments, whole), registers=layout, view=memory)
+    cost = best_access(*arguments, store=store, alloc_shape=whole)
+    return BufferAccess(op, does, cost, registers=layout, view=memory)
 
 
-def _allocation_of(memory: ttg.MemDescType) -> Ints:
+def allocation_of(memory: ttg.MemDescType) -> Ints:
     """The shape of the allocation in as many dimensions as the view has."""
     return memory.alloc_shape[len(memory.alloc_shape) - len(memory.shape) :]
 
@@ -217,7 +222,7 @@ def _copy_width(op: ttg.AsyncCopyGlobalToLocalOp) -> int | None:
     if not isinstance(layout, DistributedLayout) or not isinstance(shared, SharedLayout):
         return None
     bits = element_bits(pointee_type(pointers.element_type))
-    return shared_access(layout, shared, memory.shape, bits, _allocation_of(memory)).width_bits
+    return shared_access(layout, shared, memory.shape, bits, allocation_of(memory)).width_bits
 
 
 def conversions(module: ModuleOp) -> list[Conversion]:

@@ -225,7 +225,7 @@ def _writes(access: OperandAccess) -> bool:
 
 
 def _neighbours(module: ModuleOp) -> dict[Operation, set[Operation]]:
-    """For each array in a shared region, those that it overlaps, itself among them.
+    """Return the arrays in a shared region that each one overlaps, itself among them.
 
     Raises CompilationError, located in the kernel, for an overlap tree that can't be laid out.
     """

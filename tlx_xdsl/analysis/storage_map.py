@@ -8,7 +8,7 @@ and reductions): none of that is counted here. `storage_map_reader` makes the ma
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from xdsl.ir import Operation
@@ -18,6 +18,7 @@ from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.targets import target_of
 
 from .buffer_users import Uses, task_order
+from .lives import Life, Moments
 from .overlap_tree import Group, Leaf, Slot
 
 Memory: TypeAlias = Literal["smem", "tmem"]
@@ -67,6 +68,8 @@ class Array:
     """Buffers that stand in one group of the region."""
     buffers: tuple[Span, ...]
     uses: tuple[Uses, ...]
+    lives: tuple[Life, ...] = ()
+    """When it is alive, in each task; barriers always are, and have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,8 @@ class StorageMap:
     capability: int
     regions: tuple[Region, ...]
     """In program order."""
+    moments: Moments = field(default_factory=dict[str, tuple[SourceLocation, ...]])
+    """The lines at which each task uses buffers: its time axis."""
 
     @property
     def tasks(self) -> tuple[str, ...]:

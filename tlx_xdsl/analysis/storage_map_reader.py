@@ -1,4 +1,4 @@
-"""From IR to the storage map.
+"""Reader of the storage map from IR.
 
 Before storage-alias lowering and between its steps the map is complete: specs, overlap trees or the numbers that
 stand for them, plain allocations, barriers. After it a shared region is one allocation with views, and where in a
@@ -30,6 +30,7 @@ from tlx_xdsl.layouts.shared import padding_factor, required_alignment
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
 from .buffer_users import accesses, uses_by_task
+from .lives import Moments, lives
 from .module_attrs import module_target
 from .overlap_tree import Group, Leaf, Slot
 from .storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap, next_start, spans
@@ -53,10 +54,11 @@ def storage_maps(module: ModuleOp, capability: int | None = None, *, strict: boo
     for function in module.walk():
         if not isinstance(function, FuncOp):
             continue
-        regions = _Reader(function, shared, strict).read()
-        if regions:
+        reader = _Reader(function, shared, strict)
+        if regions := reader.read():
             place = source_location(function.location)
-            maps.append(StorageMap(function.sym_name.data, place, function, capability, tuple(regions)))
+            moments, regions = reader.with_lives(regions)
+            maps.append(StorageMap(function.sym_name.data, place, function, capability, regions, moments))
     return maps
 
 
@@ -73,6 +75,8 @@ class _Reader:
         self.order = {op: number for number, op in enumerate(ops)}
         holders = [op for op in ops if isinstance(op, WarpSpecializePartitionsOp)]
         self.allocations = [op for op in ops if isinstance(op, StorageAliasSpecOp | LocalAllocOp | TMEMAllocOp)]
+        self.ops: dict[Array, list[Operation]] = {}
+        """The operations that use each array."""
         self.captures = [set(holder.explicit_captures) for holder in holders]
 
     def read(self) -> list[Region]:
@@ -86,6 +90,16 @@ class _Reader:
             elif self.shared[op].allocations:
                 regions.append(self._shared(self.shared[op], len(regions)))
         return regions
+
+    def with_lives(self, regions: Sequence[Region]) -> tuple[Moments, tuple[Region, ...]]:
+        """The time axis of each task, and the regions with the lives of their arrays of buffers."""
+        arrays = [array for region in regions for array in region.arrays if array.role != "barriers"]
+        moments, found = lives([self.ops[array] for array in arrays], self.order)
+        alive = dict(zip(arrays, found, strict=True))
+        return moments, tuple(
+            replace(region, arrays=tuple(replace(each, lives=tuple(alive.get(each, ()))) for each in region.arrays))
+            for region in regions
+        )
 
     def _plain(self, op: LocalAllocOp | TMEMAllocOp, number: int) -> Region:
         memory: Memory = "smem" if isinstance(op, LocalAllocOp) else "tmem"
@@ -121,7 +135,7 @@ class _Reader:
     def _array(self, op: Operation, leaf: Leaf, slot: Slot) -> Array:
         value = op.results[0]
         ops = accesses(value, self.classes)
-        return Array(
+        array = Array(
             leaf.name,
             "barriers" if any(user.name == "ttng.init_barrier" for user in ops) else "buffers",
             _type_text(memdesc_type(value.type), leaf.count),
@@ -132,11 +146,15 @@ class _Reader:
             tuple(spans(leaf, slot)),
             uses_by_task(ops),
         )
+        self.ops[array] = ops
+        return array
 
     def _view(self, op: Operation, name: str) -> Array:
         leaf = _leaf(op, name)
         array = self._array(op, leaf, Slot(0, leaf.unit, 1))
-        return replace(array, role="view", buffers=(Span(0, leaf.count * leaf.unit),))
+        view = replace(array, role="view", buffers=(Span(0, leaf.count * leaf.unit),))
+        self.ops[view] = self.ops[array]
+        return view
 
     def _region(
         self,

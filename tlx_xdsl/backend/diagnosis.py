@@ -1,4 +1,4 @@
-"""From what Triton and LLVM printed to one helpful line with a place.
+"""Diagnosis of what Triton and LLVM printed: one helpful line with a place.
 
 The texts looked for (Triton 3.6 to 3.9):
 

@@ -58,7 +58,7 @@ class KernelResources:
 
 @dataclass(frozen=True)
 class BackendWarning:
-    """Something that Triton or ptxas warned about, at the place in the user's source that it concerns.
+    """A warning of Triton or ptxas, at the place in the user's source that it concerns.
 
     `str(warning)` is what the command lines print: `file:line:col: warning: text`, the source line, the notes.
     """

@@ -13,10 +13,13 @@ Importing this module changes nothing and imports neither Triton nor torch.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .installation import Installation, Mode
+from tlx_xdsl.targets import target_named
+
+from .installation import Installation, Mode, Replaced
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.check.report import Finding
@@ -24,7 +27,16 @@ if TYPE_CHECKING:
 NEEDS_TRITON = "it needs Triton: pip install 'tlx-xdsl[nvidia]' (Linux only)"
 """The note for a script that imports Triton where there is none."""
 
-__all__ = ["NEEDS_TRITON", "findings", "install", "installed", "is_installed", "reading", "uninstall"]
+__all__ = [
+    "NEEDS_TRITON",
+    "findings",
+    "install",
+    "installed",
+    "is_installed",
+    "reading",
+    "torch_without_gpu",
+    "uninstall",
+]
 
 
 class _State:
@@ -96,9 +108,24 @@ def installed(
             uninstall()
 
 
+def torch_without_gpu(target: str = "sm_90a") -> AbstractContextManager[None]:
+    """Within, torch puts what is asked for on a GPU into the CPU's memory, and `torch.cuda` says that there is one.
+
+    The GPU that is not there is of the kind `target`; its streams and events do nothing, and tensors say `is_cuda`.
+    It holds for the whole process. `install(mode="cpu")` does so, too.
+
+    Raises ModuleNotFoundError without torch, ValueError for an unknown target.
+    """
+    from .cuda_as_cpu import replacements_of_torch, torch_module
+
+    target_named(target)
+    torch_module()
+    return Replaced(partial(replacements_of_torch, target))
+
+
 @contextmanager
 def reading(target: str = "sm_90a") -> Generator[None]:
-    """Within, a file that is written for Meta's TLX can be imported for its kernels to be looked at.
+    """Let files that are written for Meta's TLX be imported, for their kernels to be looked at.
 
     Nothing is changed, nor Triton imported, before a file imports tlx. From then on Triton knows clusters in `Config`,
     and a GPU of the kind `target`; its `jit` stays stock's. Where the drop-in is installed, nothing happens.

@@ -32,7 +32,7 @@ class Record:
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """In the order in which they were found."""
+        """Findings in the order in which they were found."""
         return tuple(self.found.values())
 
     @property

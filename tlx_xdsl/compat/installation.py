@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -20,6 +20,41 @@ Mode = Literal["launch", "cpu", "interpret", "check", "ptx", "record", "compile"
 _MISSING = object()
 
 
+class Replaced:
+    """Names that have been replaced, and what they stood for; as a context, those of `replacements`."""
+
+    def __init__(self, replacements: Callable[[], Iterable[tuple[Any, str, Any]]] = tuple):
+        self._before: list[tuple[Any, str, Any]] = []
+        self._replacements = replacements
+
+    def __enter__(self) -> None:
+        """Replace."""
+        try:
+            self.replace(self._replacements())
+        except BaseException:
+            self.revert()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        """Take all back."""
+        self.revert()
+
+    def replace(self, replacements: Iterable[tuple[Any, str, Any]]) -> None:
+        """Replace names, each given as what has it, the name and the value."""
+        for owner, name, value in replacements:
+            self._before.append((owner, name, owner.__dict__.get(name, _MISSING)))
+            setattr(owner, name, value)
+
+    def revert(self) -> None:
+        """Take all back."""
+        for owner, name, before in reversed(self._before):
+            if before is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+        self._before.clear()
+
+
 class Installation:
     """One installation of the drop-in; nothing is changed before `begin`.
 
@@ -34,7 +69,7 @@ class Installation:
         self.target = target
         self.warp_specialize = warp_specialize
         self._finder = Finder(self._change_triton)
-        self._replaced: list[tuple[Any, str, Any]] = []
+        self._replaced = Replaced()
         self._theirs: dict[str, ModuleType] = {}
         self._changed = False
         self._stand_ins: Sequence[str] = ()
@@ -63,7 +98,7 @@ class Installation:
         self._changed = True
         self.begin_lazily()
         self._stand_ins = install_stand_in(self.target)
-        self._replace(replacements_of_torch())
+        self._replaced.replace(replacements_of_torch(self.target))
 
     def begin_lazily(self) -> None:
         """Change Triton as soon as tlx is imported."""
@@ -74,12 +109,7 @@ class Installation:
         """Take all changes back."""
         if self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
-        for owner, name, before in reversed(self._replaced):
-            if before is _MISSING:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, before)
-        self._replaced.clear()
+        self._replaced.revert()
         forget_modules()
         recall_modules(self._theirs)
         if self._stand_ins:
@@ -95,9 +125,4 @@ class Installation:
         self._changed = True
         from .replacements import replacements
 
-        self._replace(replacements(self.mode, self.target, self.warp_specialize))
-
-    def _replace(self, replacements: Iterable[tuple[Any, str, Any]]) -> None:
-        for owner, name, value in replacements:
-            self._replaced.append((owner, name, owner.__dict__.get(name, _MISSING)))
-            setattr(owner, name, value)
+        self._replaced.replace(replacements(self.mode, self.target, self.warp_specialize))

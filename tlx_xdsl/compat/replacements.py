@@ -114,7 +114,7 @@ def replacements(mode: str, target: str, warp_specialize: Any = None) -> Iterato
         yield import_module("triton.runtime.driver").driver, "_active", Cpu(target)
         yield triton.testing, "do_bench", do_bench
         yield triton.testing, "do_bench_cudagraph", do_bench_without_warmup
-        yield from replacements_of_torch()
+        yield from replacements_of_torch(target)
     elif mode != "launch":
         yield import_module("triton.runtime.driver").driver, "_active", NoGpu(target)
         yield from ((triton.testing, name, once) for name in ("do_bench", "do_bench_cudagraph"))

@@ -23,7 +23,7 @@ from tlx_xdsl.runtime.jit import jit
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 from tlx_xdsl.targets import target_named
 
-from .cuda_as_cpu import torch_module
+from .cuda_as_cpu import MULTIPROCESSORS, torch_module
 
 VERSION = "3.9.0"
 """The newest Triton whose language ours is."""
@@ -103,7 +103,7 @@ class _Driver:
             get_device_properties=lambda device=0: {
                 "max_shared_mem": known.shared_bytes,
                 "max_num_regs": 65536,
-                "multiprocessor_count": 132,
+                "multiprocessor_count": MULTIPROCESSORS,
                 "warpSize": 32,
             }
         )

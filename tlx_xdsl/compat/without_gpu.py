@@ -27,13 +27,10 @@ from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret_source
 from tlx_xdsl.runtime.simulate.options import TTGIR, Options
 from tlx_xdsl.targets import Target, target_named
 
+from .cuda_as_cpu import MULTIPROCESSORS, Event
 from .pointers import tensors_reached
 
 _WARP_SIZE = 32
-
-_MULTIPROCESSORS = 132
-"""The number of multiprocessors that scripts see, by which they size the grids of persistent kernels: that of an H100.
-Any number is right for a GPU that is not there; this one makes grids that such scripts were tried with."""
 
 
 class CompiledStockKernel(JITFunction[Any]):
@@ -220,17 +217,17 @@ class NoGpu:
 
     def get_device_interface(self) -> Any:
         """Return what scripts use of `torch.cuda` to wait for kernels."""
-        return SimpleNamespace(synchronize=lambda *_: None, current_device=self.get_current_device, Event=_Event)
+        return SimpleNamespace(synchronize=lambda *_: None, current_device=self.get_current_device, Event=Event)
 
     def get_benchmarker(self) -> Callable[..., Any]:
         """Return how an autotuner measures."""
         return once
 
     def get_empty_cache_for_benchmark(self) -> None:
-        """Nothing: there is no L2 cache to be cleared."""
+        """Return None: there is no L2 cache to be cleared."""
 
     def clear_cache(self, cache: None) -> None:
-        """Nothing."""
+        """Do without a cache."""
 
 
 def _device_properties(target: Target, device: int | None = 0) -> dict[str, int]:
@@ -238,28 +235,12 @@ def _device_properties(target: Target, device: int | None = 0) -> dict[str, int]
     return {
         "max_shared_mem": target.shared_bytes,
         "max_num_regs": 65536,
-        "multiprocessor_count": _MULTIPROCESSORS,
+        "multiprocessor_count": MULTIPROCESSORS,
         "warpSize": _WARP_SIZE,
         "sm_clock_rate": 1_980_000,
         "mem_clock_rate": 2_619_000,
         "mem_bus_width": 5120,
     }
-
-
-class _Event:
-    """The CPU's clock, asked as a CUDA event is."""
-
-    def __init__(self, enable_timing: bool = False, **_: Any):
-        self._at = 0.0
-
-    def record(self, stream: Any = None) -> None:
-        self._at = time.perf_counter()
-
-    def synchronize(self) -> None:
-        pass
-
-    def elapsed_time(self, end: _Event) -> float:
-        return (end._at - self._at) * 1e3
 
 
 def once(

@@ -9,6 +9,7 @@ WING = Wing(
         "linalg-expand-block-pointers": "tlx_xdsl.cpu.linalg.expand_block_pointers",
         "linalg-expand-descriptors": "tlx_xdsl.cpu.linalg.expand_descriptors",
         "linalg-fuse-elementwise": "tlx_xdsl.cpu.bufferize.fuse_elementwise",
+        "linalg-fuse-pieces": "tlx_xdsl.cpu.bufferize.fuse_pieces",
         "linalg-lower-accesses": "tlx_xdsl.cpu.linalg.lower_accesses",
         "linalg-lower-functions": "tlx_xdsl.cpu.linalg.lower_functions",
         "linalg-lower-tensors": "tlx_xdsl.cpu.linalg.lower_tensors",

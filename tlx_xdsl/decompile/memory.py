@@ -59,7 +59,7 @@ def _repeated(fn: Function, value: SSAValue | None, shape: tuple[int, ...]) -> T
 
 
 def _element(fn: Function, value: SSAValue | None, shape: tuple[int, ...]) -> Text | None:
-    """Like `_repeated`, for elements: a number where the language makes the same constant of it."""
+    """Spell a repeated element: a number where the language makes the same constant of it."""
     if value is None:
         return None
     number = number_of(value)

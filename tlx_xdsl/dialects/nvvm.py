@@ -65,7 +65,7 @@ class GridDepAction(StrEnum):
 
 
 class ProxyKind(StrEnum):
-    """Between which proxies a fence orders memory (PTX ISA, "membar/fence")."""
+    """Proxies between which a fence orders memory (PTX ISA, "membar/fence")."""
 
     ALIAS = "alias"
     ASYNC = "async"
@@ -243,7 +243,7 @@ class BarrierOp(_SyncOp):
     assembly_format = "(`id` `=` $barrier_id^)? (`number_of_threads` `=` $number_of_threads^)? attr-dict"
 
     def effects(self) -> Effects:
-        """Without an id only the threads of one task meet."""
+        """Threads of one task alone meet at a barrier without an id."""
         return Effects(sync=Sync.NAMED | Sync.RELEASE | Sync.ACQUIRE) if self.operands else ORDERED
 
 
@@ -334,7 +334,7 @@ class FenceProxyOp(_SyncOp):
         return self.kind.data in (ProxyKind.ASYNC, ProxyKind.ASYNC_GLOBAL)
 
     def also_needs(self) -> Features:
-        """Of the proxies that fences know, the alias proxy is the oldest."""
+        """The alias proxy is the oldest of the proxies that fences know."""
         return () if self.kind.data is ProxyKind.ALIAS else (Feature.ASYNC_PROXY,)
 
 

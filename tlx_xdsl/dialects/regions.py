@@ -198,7 +198,7 @@ def _partitions(op: ttg.WarpSpecializePartitionsOp) -> Edges:
 
 @edges.register(ttg.WarpReturnOp)
 def _end_partition(_op: ttg.WarpReturnOp) -> Edges:
-    """Nothing flows out of a partition: control goes on after the default region."""
+    """Return no edges: control goes on after the default region."""
     return ()
 
 

@@ -1,1 +1,1 @@
-"""From the Python source of a kernel to located IR."""
+"""Frontend: the Python source of a kernel becomes located IR."""

@@ -8,7 +8,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, cast
 
+from xdsl.dialects.builtin import StringAttr, i1
+
 from tlx_xdsl import language
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.errors import BREAKPOINT
 from tlx_xdsl.language.core import MUST_USE_MARK, builtin_name, constexpr
 
 from . import semantic
@@ -19,6 +23,7 @@ from .functions import bind_python, call_jitted, is_compile_time
 from .python.foreign import aggregate_of, constexpr_function_of, source_of
 from .slips import function_hint
 from .values import (
+    NONE,
     Aggregate,
     Constexpr,
     Method,
@@ -226,6 +231,15 @@ def _print(site: CallSite) -> Value | None:
     return call_builtin(site, cast(Any, language).device_print)
 
 
+def _breakpoint(site: CallSite) -> Value | None:
+    if site.positional or site.keywords:
+        raise site.error("breakpoint() takes no arguments in a kernel")
+    builder = site.visitor.builder
+    message = {"message": StringAttr(BREAKPOINT)}
+    builder.insert(tt.AssertOp.build(operands=[builder.constant(False, i1)], properties=message))
+    return NONE
+
+
 def _isinstance(site: CallSite) -> Value | None:
     """`isinstance` by the names of Triton's classes."""
     if len(site.positional) != 2 or site.keywords or not is_compile_time(site.positional[1][1]):
@@ -264,6 +278,7 @@ _PYTHON: dict[Any, _Special] = {
     getattr: _getattr,
     hasattr: _hasattr,
     print: _print,
+    breakpoint: _breakpoint,
     isinstance: _isinstance,
     cast(Any, language).aggregate_replace: replaced,
 }

@@ -1,4 +1,4 @@
-"""Between the language's element types, their spelling in signatures, and IR types."""
+"""Conversions between the language's element types, their spelling in signatures, and IR types."""
 
 from __future__ import annotations
 

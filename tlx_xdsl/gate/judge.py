@@ -18,7 +18,7 @@ from tlx_xdsl.backend.assemble import assembled
 from tlx_xdsl.backend.assemblers import Assembler, remedy_for_products
 from tlx_xdsl.backend.defects import cause_of
 from tlx_xdsl.backend.ptxas import products_of_registers
-from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError, SourceLocation
+from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
 from tlx_xdsl.grid import grid_of
 from tlx_xdsl.numerics.arrays import is_float
 from tlx_xdsl.numerics.difference import wide
@@ -165,7 +165,7 @@ class _Case:
         with collected_diagnostics():
             self._module = frontend_module(subject.source, self._specialization)
         self._plain = is_stock(self._module)
-        self._place = SourceLocation(subject.source.filename, subject.source.fn.__code__.co_firstlineno)
+        self._place = subject.source.place
         self._toolchains = {each.version: each for each in manner.toolchains}
         lenient: dict[str, Any] = {"unwritten": "warn", "tensor_core_order": "issue"} if subject.is_lenient else {}
         self._options = Options(

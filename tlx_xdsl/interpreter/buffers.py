@@ -1,4 +1,4 @@
-"""From the type of a buffer to the places of its elements."""
+"""Places of a buffer's elements, from the buffer's type."""
 
 from __future__ import annotations
 

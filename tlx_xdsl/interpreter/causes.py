@@ -165,7 +165,7 @@ def cause_of(task: Task, cluster: Cluster) -> Cause:
 
 
 def _absence(by: Sequence[str], task: Task, cluster: Cluster, without: str) -> Cause | None:
-    """None of the tasks that arrive, by their names, is there to do so."""
+    """Say that the tasks that arrive, by their names, are not there to do so."""
     if not by:
         return Cause(Rank.NO_ARRIVAL, f", and {without}")
     alive = {other.name for other in cluster.tasks}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, cast
 
 from xdsl.dialects import builtin, cf, func
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.errors import CompilationError, internal_error, let_through
@@ -17,6 +17,7 @@ from tlx_xdsl.numerics.arrays import Array
 
 from .engine import InFlight
 from .faults import fault_at
+from .grid import Program
 from .registry import Coroutine, Kind, Run, Waiting
 from .threads import uniform
 
@@ -48,6 +49,22 @@ class Watcher(Protocol):
 
     def runs(self, task: Any, op: Operation, operands: tuple[Any, ...], turns: Ints) -> None:
         """`op` is about to run; `turns` says for each `scf.for` around it how many of its turns are over."""
+        ...
+
+
+class Debugger(Protocol):
+    """Stands between a plan and what runs its operations, and sees the turns of tasks, too (`machine.Observer`)."""
+
+    def kept(self, make: Callable[[], Plan]) -> Plan:
+        """Return the plan, which `make` makes once for all runs."""
+        ...
+
+    def wrapped(self, op: Operation, kind: Kind, run: Run, slot: Callable[[SSAValue], int]) -> tuple[Kind, Run]:
+        """Return what runs `op` in the place of `run`; `slot` gives the slot of a value in its function's frame."""
+        ...
+
+    def chosen(self, firsts: Sequence[Program]) -> Sequence[Program]:
+        """Return which of the clusters, by their first programs, are to run."""
         ...
 
 
@@ -215,6 +232,8 @@ class Plan:
     """Facts about the whole module that operations have found, by class."""
     watcher: Watcher | None = None
     """Receives what runs."""
+    debugger: Debugger | None = None
+    """Sees each operation before it runs, and the turns of tasks."""
     by_threads: bool = False
     """True if numbers may differ between the threads of a task (`threads`)."""
 

@@ -10,8 +10,9 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.numerics.arrays import Array, Dtype, is_float
-from tlx_xdsl.numerics.host_arrays import UNIT, written_columns
+from tlx_xdsl.numerics.host_arrays import written_columns
 from tlx_xdsl.numerics.rounding import nearest_tf32
+from tlx_xdsl.targets import TMA_UNIT
 from tlx_xdsl.text.diagnostics import report_warning
 
 from .faults import Fault, fault_at
@@ -62,10 +63,10 @@ class Descriptor:
 
     def check_start(self, op: Operation, corner: Sequence[int]) -> None:
         """Raise Fault for the corner of a tile that TMA cannot begin to copy at (`numerics/host_arrays.py`)."""
-        if (start := corner[-1] * self.dtype.itemsize) % UNIT:
+        if (start := corner[-1] * self.dtype.itemsize) % TMA_UNIT:
             raise fault_at(
                 op,
-                f"misaligned TMA: along the contiguous dimension a copy begins at a multiple of {UNIT} bytes, "
+                f"misaligned TMA: along the contiguous dimension a copy begins at a multiple of {TMA_UNIT} bytes, "
                 f"found element {corner[-1]}, which is byte {start}",
                 ("on the GPU that is an illegal instruction",),
             )
@@ -157,4 +158,4 @@ _EFFECT = {"load": "every element is padding", "store": "nothing is written"}
 
 
 def _past_the_end(size: int) -> str:
-    return f"TMA writes rows in units of {UNIT} bytes, here the {size} bytes after the last column, too"
+    return f"TMA writes rows in units of {TMA_UNIT} bytes, here the {size} bytes after the last column, too"

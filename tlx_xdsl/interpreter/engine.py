@@ -102,7 +102,7 @@ class Queue:
         return self.pending[:1] if self.in_order else self.pending
 
     def end(self) -> str:
-        """By what a transfer is known to be over, and how far its task has got with that."""
+        """Say by what a transfer is known to be over, and how far its task has got with that."""
         if self.wait is None:
             return self.over
         return f"{self.over}, which has waited at {location_of(self.wait)} for the first {self.waited} of {self.issued}"

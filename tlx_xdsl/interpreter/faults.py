@@ -15,6 +15,9 @@ from tlx_xdsl.text.diagnostics import error_at, users_place
 class Fault(CompilationError):
     """A kernel did something wrong while it ran: located like every error, at the line that did it."""
 
+    program: tuple[int, int, int] | None = None
+    """The program that did it, where machine code has run."""
+
 
 class Unsupported(Fault):
     """The interpreter can't run something, which says nothing about the kernel."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +52,8 @@ class Changes:
     """Number of writes to memory so far; those that are known to have changed nothing do not count."""
 
     count: int = 0
+    listener: Callable[[Buffer, Integers], None] | None = None
+    """Called with the bytes of a buffer that are about to be written."""
 
 
 class GlobalMemory:
@@ -140,12 +142,16 @@ class GlobalMemory:
         self.changes.count += 1
         buffer, index = self._reach(op, addresses, dtype, "store")
         if buffer is not None:
+            if self.changes.listener is not None:
+                self.changes.listener(buffer, _bytes_of(index, dtype.itemsize))
             buffer.bytes[: len(buffer.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[index] = values
             return
         flat = np.ravel(addresses)
         for address, value in zip(flat.tolist(), np.broadcast_to(values, np.shape(addresses)).ravel(), strict=True):
             held, place = self._reach(op, np.array(address), dtype, "store")
             assert held is not None
+            if self.changes.listener is not None:
+                self.changes.listener(held, _bytes_of(place, dtype.itemsize))
             held.bytes[: len(held.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[place] = value
 
     def bytes_at(self, op: Operation, address: int, size: int, verb: str) -> Bytes:
@@ -154,9 +160,9 @@ class GlobalMemory:
         Raises Fault when a buffer does not hold them all.
         """
         buffer, found = self._span(op, address, size, verb)
-        if buffer.written is not None:
+        if self._notes(buffer, verb):
             first = address - buffer.start
-            self._touch(op, buffer, np.arange(first, first + size), 1, verb)
+            self._note_bytes(op, buffer, np.arange(first, first + size), verb)
         return found
 
     def read_descriptor(self, op: Operation, address: int, size: int) -> None:
@@ -171,8 +177,8 @@ class GlobalMemory:
         """
         last = sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True))
         buffer, data = self._span(op, address, last + dtype.itemsize, verb)
-        if buffer.written is not None:
-            self._touch(op, buffer, offsets_of(address - buffer.start, counts, strides, dtype.itemsize), 1, verb)
+        if self._notes(buffer, verb):
+            self._note_bytes(op, buffer, offsets_of(address - buffer.start, counts, strides, dtype.itemsize), verb)
         return np.ndarray(counts, dtype, data, strides=strides)
 
     def changed(self, op: Operation, address: int) -> None:
@@ -190,6 +196,16 @@ class GlobalMemory:
         if not verb.endswith("load"):
             self.changes.count += 1
         return buffer, buffer.bytes[address - buffer.start : address - buffer.start + size]
+
+    def _notes(self, buffer: Buffer, verb: str) -> bool:
+        """Return whether it matters which bytes of a buffer are reached."""
+        return buffer.written is not None or (self.changes.listener is not None and not verb.endswith("load"))
+
+    def _note_bytes(self, op: Operation, buffer: Buffer, offsets: Integers, verb: str) -> None:
+        if buffer.written is not None:
+            self._touch(op, buffer, offsets, 1, verb)
+        if self.changes.listener is not None and not verb.endswith("load"):
+            self.changes.listener(buffer, offsets)
 
     def _touch(self, op: Operation, buffer: Buffer, index: Array | np.int64, size: int, verb: str) -> None:
         """Note which elements of `size` bytes are written of a buffer that was uninitialized, and check those read."""
@@ -275,6 +291,11 @@ def _out_of_bounds(op: Operation, message: str) -> Fault:
     assert isinstance(fault, OutOfBounds)
     fault.op = op
     return fault
+
+
+def _bytes_of(index: Integers | np.int64, size: int) -> Integers:
+    """The bytes of elements of `size` bytes, by their numbers."""
+    return offsets_of(0, [], [], size) + np.ravel(index)[:, None] * size
 
 
 def offsets_of(first: int, counts: list[int], strides: list[int], size: int) -> Integers:

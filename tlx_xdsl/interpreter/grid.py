@@ -48,7 +48,7 @@ class Firsts(Sequence[First]):
     @overload
     def __getitem__(self, index: slice) -> Firsts: ...
     def __getitem__(self, index: int | slice) -> First | Firsts:
-        """One of them, or some as a sequence of the same kind."""
+        """Return one element, or some as a sequence of the same kind."""
         if isinstance(index, slice):
             return replace(self, numbers=self.numbers[index])
         number, of_rank = self.numbers[index], ()

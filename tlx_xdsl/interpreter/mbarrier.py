@@ -253,7 +253,7 @@ class Mbarrier:
 
 @dataclass(slots=True)
 class NamedBarrier:
-    """One of the 16 hardware barriers of a thread block: it counts threads."""
+    """A hardware barrier of a thread block, of 16: it counts threads."""
 
     number: int
     threads: int = 0

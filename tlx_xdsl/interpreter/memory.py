@@ -7,6 +7,7 @@ none (then it is poison), the family that reads it, or another one whose data st
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -110,6 +111,8 @@ class Memory:
         """Views that are made anew in every run of a kernel, by what they are."""
         self.writes = 0
         """Writes of views so far."""
+        self.listener: Callable[[View], None] | None = None
+        """Called with each view that is written."""
 
     def clear(self) -> None:
         """Forget what a thread block has left, but not where things lie: the next one allocates the same."""
@@ -265,6 +268,8 @@ class View:
         """Set all elements."""
         self.memory.writes += 1
         self.cell.written_as = (self.memory.writes, self.offsets)
+        if self.memory.listener is not None:
+            self.memory.listener(self)
         elements, at = self._elements(), self._indices()
         elements[at] = values
         for copy in self.copies:
@@ -298,6 +303,8 @@ class View:
 
     def write_raw(self, values: Bytes) -> None:
         """Set the first bytes of the view, in the order of their addresses."""
+        if self.memory.listener is not None:
+            self.memory.listener(self)
         at = self._all_bytes()[: len(values)]
         self.memory.bytes[at] = values
         self.memory.writers[at] = self.family.number

@@ -75,18 +75,18 @@ class OrderedMemory(GlobalMemory):
         alignment: int = ALIGNMENT,
         written: Bytes | None = None,
     ) -> int:
-        """As `GlobalMemory.add`, for all tasks."""
+        """Add as `GlobalMemory.add` does, for all tasks."""
         return self._memory.add(name, data, skew, alignment, written)
 
     def load(self, op: Operation, addresses: Array, dtype: Dtype, mask: Array | None, other: Array) -> Array:
-        """As `GlobalMemory.load`; raises Fault for a race, too."""
+        """Load as `GlobalMemory.load` does; raises Fault for a race, too."""
         result = super().load(op, addresses, dtype, mask, other)
         chosen = _chosen(addresses, mask)
         self._note(op, np.ravel(addresses)[chosen], dtype.itemsize, "read", self._places(op, addresses, chosen))
         return result
 
     def store(self, op: Operation, addresses: Array, values: Array, dtype: Dtype, mask: Array | None) -> None:
-        """As `GlobalMemory.store`; raises Fault for a race, too."""
+        """Store as `GlobalMemory.store` does; raises Fault for a race, too."""
         super().store(op, addresses, values, dtype, mask)
         chosen = _chosen(addresses, mask)
         reached = np.ravel(addresses)[chosen]
@@ -141,7 +141,7 @@ class OrderedMemory(GlobalMemory):
         return np.arange(first, first + np.size(addresses))[chosen]
 
     def bytes_at(self, op: Operation, address: int, size: int, verb: str) -> Bytes:
-        """As `GlobalMemory.bytes_at`; raises Fault for a race, too."""
+        """Return bytes as `GlobalMemory.bytes_at` does; raises Fault for a race, too."""
         found = super().bytes_at(op, address, size, verb)
         buffer = self.find(address)
         assert buffer is not None
@@ -159,7 +159,7 @@ class OrderedMemory(GlobalMemory):
     def strided(
         self, op: Operation, address: int, counts: list[int], strides: list[int], dtype: Dtype, verb: str
     ) -> Array:
-        """As `GlobalMemory.strided`; raises Fault for a race, too."""
+        """Return elements as `GlobalMemory.strided` does; raises Fault for a race, too."""
         found = super().strided(op, address, counts, strides, dtype, verb)
         buffer = self.find(address)
         assert buffer is not None

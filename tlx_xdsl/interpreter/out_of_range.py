@@ -22,7 +22,7 @@ _OTHER: ContextVar[tuple[bool, list[SourceLocation]] | None] = ContextVar("other
 
 @contextmanager
 def other_answers(*, largest: bool) -> Generator[list[SourceLocation]]:
-    """Within, these conversions give the largest integer there is, or the smallest; yields where there are any.
+    """Have these conversions give the largest integer there is, or the smallest; yields where there are any.
 
     Places are those that this process converts at.
     """

@@ -12,17 +12,20 @@ from tlx_xdsl.dialects.base import module_integer
 from tlx_xdsl.dialects.func import program_arguments
 from tlx_xdsl.errors import InputError
 
-from .code import Function, FunctionPlan, Plan, Watcher
+from .code import Debugger, Function, FunctionPlan, Plan, Watcher
 from .faults import fault_at
 from .ops import register_all
 from .planner import Planner
 from .threads import reads_threads
 
 
-def make_plan(module: ModuleOp, kernel: str | None = None, *, watcher: Watcher | None = None) -> Plan:
+def make_plan(
+    module: ModuleOp, kernel: str | None = None, *, watcher: Watcher | None = None, debugger: Debugger | None = None
+) -> Plan:
     """Plan a module of any stage of the pipeline.
 
-    `kernel` is the name of the function to run, by default the only public one; `watcher` receives what runs.
+    `kernel` is the name of the function to run, by default the only public one; `watcher` receives what runs, and
+    `debugger` stands before it.
     Raises Fault for operations that the interpreter does not know, and ValueError when there is no such kernel.
     """
     register_all()
@@ -30,7 +33,7 @@ def make_plan(module: ModuleOp, kernel: str | None = None, *, watcher: Watcher |
     function = kernel_of(module, kernel)
     plan = Plan(
         module, function, warps, ctas, coordinates=coordinates_of(function), watcher=watcher,
-        by_threads=reads_threads(module),
+        debugger=debugger, by_threads=reads_threads(module),
     )  # fmt: skip
     for op in module.ops:
         if isinstance(op, Function):

@@ -1,4 +1,4 @@
-"""From a function of the IR to what runs it: every operation is looked at once, every value gets a slot.
+"""Planner: a function of the IR becomes code; every operation is looked at once, every value gets a slot.
 
 A watcher sees operations run: with which operands, in which program, and in which iteration of the loops around them.
 Other operations run as they always do.
@@ -82,6 +82,8 @@ class Planner:
             kind, run = by_threads(op, kind, run)
         if (watcher := self.plan.watcher) is not None and kind != Kind.PURE and watcher.watches(op):
             run = _watched(op, run, self, watcher)
+        if (debugger := self.plan.debugger) is not None:
+            kind, run = debugger.wrapped(op, kind, run, self.slot)
         return kind, run
 
 

@@ -28,7 +28,7 @@ class Policy(Protocol):
     """Chooses who goes on."""
 
     def choose(self, tasks: Sequence[Task], transfers: Sequence[Transfer]) -> Task | Transfer:
-        """One of the tasks that can run and the transfers that can take effect; there is at least one."""
+        """Choose a task that can run or a transfer that can take effect; there is at least one."""
         ...
 
 
@@ -52,13 +52,13 @@ class RoundRobin:
 
 
 class Random:
-    """Anything, with equal chances."""
+    """Policy of equal chances for all."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
     def choose(self, tasks: Sequence[Task], transfers: Sequence[Transfer]) -> Task | Transfer:
-        """Any of them."""
+        """Choose any of them."""
         number = self._random.randrange(len(tasks) + len(transfers))
         return tasks[number] if number < len(tasks) else transfers[number - len(tasks)]
 

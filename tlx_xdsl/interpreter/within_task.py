@@ -65,7 +65,7 @@ def _meets(op: Operation) -> bool:
 
 @dataclass(slots=True)
 class Places:
-    """For each element of an array the one of a tensor, from 1, that threads have accessed there last; 0 is none."""
+    """Last accesses to each element of an array: the place in a tensor of the thread's element, from 1; 0 is none."""
 
     written: Integers | None = None
     read: Integers | None = None

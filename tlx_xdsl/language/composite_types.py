@@ -126,4 +126,4 @@ pi32_t = pointer_type(int32)
 
 
 class const:
-    """As an annotation: a pointer to memory that the kernel doesn't write."""
+    """Annotation of a pointer to memory that the kernel doesn't write."""

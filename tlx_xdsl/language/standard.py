@@ -149,7 +149,7 @@ def sort(x: Value, dim: constexpr = None, descending: constexpr = False) -> tens
 
 @library()
 def bitonic_merge(x: Value, dim: constexpr = None, descending: constexpr = False) -> tensor:
-    """Like `sort`, for rows that are bitonic: ascending first and descending then, or rotated from that."""
+    """Sort rows that are bitonic: ascending first and descending then, or rotated from that."""
     x = _rows(x, dim)
     merged = _merge(reshape(x, _bitwise_shape(x.shape)), _log2(x.shape[-1]), descending != 0)
     return reshape(merged, x.shape)

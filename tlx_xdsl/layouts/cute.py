@@ -133,7 +133,7 @@ def _of_shared(layout: SharedLayout, shape: Ints) -> CuteLayout | None:
 
 
 def _swizzles(bits: int) -> list[Swizzle | None]:
-    """None, then every swizzle of an offset of so many bits, those that move fewest bits first."""
+    """Return None, then every swizzle of an offset of so many bits, those that move fewest bits first."""
     sizes = product(range(1, bits), range(bits), range(1, bits))
     return [None, *(Swizzle(b, m, s) for b, m, s in sizes if b <= s and m + s + b <= bits)]
 

@@ -92,7 +92,7 @@ class DistributedLinearLayout:
 
 @dataclass(frozen=True, slots=True)
 class GenericLinearLayout:
-    """Like `DistributedLinearLayout`, but a warp basis may move along several dimensions, and elements may have
+    """A `DistributedLinearLayout` whose warp bases may move along several dimensions, and whose elements may have
     several holders. From Triton 3.8 on.
     """
 

@@ -202,7 +202,7 @@ class LinearLayout:
         return LinearLayout(tuple((name, (*mine.get(name, ()), *theirs.get(name, ()))) for name in names), dims)
 
     def right_inverse(self) -> LinearLayout:
-        """For each element the one of its holders with zeros in all free bits: `f` after `f.right_inverse()` is the
+        """Map each element to its holder with zeros in all free bits: `f` after `f.right_inverse()` is the
         identity.
 
         Raises ValueError unless the layout is surjective.
@@ -290,7 +290,7 @@ class LinearLayout:
         return self.rank == self.in_bits
 
     def free_variables(self) -> dict[str, int]:
-        """For each input a mask of the bits that choose between copies of the same element.
+        """Return a mask by input of the bits that choose between copies of the same element.
 
         A bit is free if its basis is a sum of bases of earlier bits, inputs in their order. All elements are reached
         with zeros in all free bits.
@@ -369,7 +369,7 @@ def _mover(dims: Dims, target: Dims, up: Mapping[str, int] | None = None) -> Cal
 
 
 def _starts(dims: Dims) -> dict[str, int]:
-    """For each dimension the position of its lowest bit in a packed coordinate."""
+    """Return the position of each dimension's lowest bit in a packed coordinate."""
     starts: dict[str, int] = {}
     start = 0
     for name, size in dims:

@@ -39,24 +39,47 @@ def matrix_access(
     together, so that each matrix takes one wavefront at least.
     Raises ValueError if a layout does not fit the shape.
     """
+    found = _matrices(layout, buffer, shape, element_bits, alloc_shape)
+    if found is None:
+        return None
+    rows, left, kind = found
+    ways = conflict_ways(row_bytes(rows, element_bits))
+    matrices = 1 << left
+    together = min(matrices, MAX_MATRICES)
+    name = f"{'stmatrix' if store else 'ldmatrix'}{kind}"
+    return SharedAccess(name, 32 * together, matrices // together, matrices * ways, matrices)
+
+
+def matrix_rows(
+    layout: DistributedLayout, buffer: SharedLayout, shape: Ints, element_bits: int, alloc_shape: Ints | None = None
+) -> Ints | None:
+    """The bytes, as bases, that one wavefront of ldmatrix or stmatrix moves; None where these do not fit the layouts.
+
+    Raises ValueError if a layout does not fit the shape.
+    """
+    found = _matrices(layout, buffer, shape, element_bits, alloc_shape)
+    return None if found is None else row_bytes(found[0], element_bits)
+
+
+def row_bytes(rows: Ints, element_bits: int) -> Ints:
+    """The bytes, as bases, of the words in rows of 16 bytes that begin at the sums of the elements `rows`."""
+    inside = (1 << bit for bit in range(log2(WORD_BYTES), log2(MATRIX_ROW_BYTES)))
+    return (*(each * element_bits // 8 for each in rows), *inside)
+
+
+def _matrices(
+    layout: DistributedLayout, buffer: SharedLayout, shape: Ints, element_bits: int, alloc_shape: Ints | None
+) -> tuple[Ints, int, str] | None:
+    """The offsets of a matrix's rows, the bits of the number of matrices, and the suffix of the instruction."""
     if isinstance(buffer, PaddedSharedLayout) or element_bits not in (8, 16, 32):
         return None
     offsets = element_offsets(layout, buffer, shape, alloc_shape)
     row = 8 * MATRIX_ROW_BYTES // element_bits
-    rows, left, name = _plain_matrix(offsets, element_bits, row), 0, "stmatrix" if store else "ldmatrix"
-    if rows is not None:
-        left = len(offsets.registers) - log2(32 // element_bits)
-    elif element_bits == 16:
-        rows, name = _transposed_matrix(offsets, row), f"{name}.trans"
-        left = len(offsets.registers) - 1
-    if rows is None:
-        return None
-    unit = element_bits // 8
-    inside = [1 << bit for bit in range(log2(WORD_BYTES), log2(MATRIX_ROW_BYTES))]
-    ways = conflict_ways([*(each * unit for each in rows), *inside])
-    matrices = 1 << left
-    together = min(matrices, MAX_MATRICES)
-    return SharedAccess(name, 32 * together, matrices // together, matrices * ways, matrices)
+    plain = _plain_matrix(offsets, element_bits, row)
+    if plain is not None:
+        return plain, len(offsets.registers) - log2(32 // element_bits), ""
+    turned = _transposed_matrix(offsets, row) if element_bits == 16 else None
+    return None if turned is None else (turned, len(offsets.registers) - 1, ".trans")
 
 
 def _plain_matrix(offsets: Offsets, element_bits: int, row: int) -> Ints | None:

@@ -34,7 +34,7 @@ def to_narrower(dtype: Dtype, value: Array, mode: str) -> Array:
 
 
 def _directed(nearest: Array, sign: Array, mode: str) -> Array:
-    """From the nearest float and the sign of the exact result minus it to the float in a direction."""
+    """Round in a direction, from the nearest float and the sign of the exact result minus it."""
     infinity = nearest.dtype.type(np.inf)
     lower, upper = np.nextafter(nearest, -infinity), np.nextafter(nearest, infinity)
     below, above = sign < 0, sign > 0

@@ -21,19 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.targets import TMA_UNIT
 
 from .arrays import Array, Bytes
 from .uninitialized import UninitializedArray
-
-UNIT = 16
-"""Bytes that a copy begins at multiples of, and that a row is written in."""
 
 _Columns = TypeVar("_Columns", int, NDArray[np.int64])
 
 
 def written_columns(columns: _Columns, element_bytes: int) -> _Columns:
     """The elements of a row that a store writes of a tensor whose rows have `columns`."""
-    return columns + -columns % max(UNIT // element_bytes, 1)
+    return columns + -columns % max(TMA_UNIT // element_bytes, 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""From basic blocks to Python: each block is a function on the registers of a cohort.
+"""Python code of basic blocks: each block is a function on the registers of a cohort.
 
     add.f32   %r3, %r1, %r2;               r1_f4 = R[1]
     setp.lt.s32 %p1, %r4, 7;               r4_i4 = R[4]; r2_f4 = R[2]

@@ -97,7 +97,7 @@ def _not(context: Context, modifiers: list[str], types: list[str]) -> Step | Non
 
 
 def _shift(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
-    """By a constant below the width."""
+    """Shift by a constant below the width."""
     if modifiers or len(types) != 1 or len(context.instruction.operands) != 3:
         return None
     kind, by = KINDS[TYPES[types[0]]], context.operand(2)

@@ -1,4 +1,4 @@
-"""From a kernel's source to text, binaries, runs and launches.
+"""Compilation, runs and launches of kernels: source becomes text and binaries.
 
 `TensorDescriptor` describes a tensor for TMA; `Launcher` launches a cubin through the CUDA driver alone.
 `write_bundle` compiles a kernel to a folder of files, and `load` launches it from there, without a compiler.

@@ -2,14 +2,18 @@
 
 The puzzles in `notebooks/puzzles/` call it beside what a learner writes:
 
-    judged(add, 4, x, y, z, n, BLOCK=256, expected={"z": (z, x + y)})
+    verdict = judged(add, 4, x, y, z, n, BLOCK=256, expected={"z": (z, x + y)})
+    settled(verdict, __file__)
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+import json
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +21,15 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError, shown_path
 from tlx_xdsl.grid import Grid
+from tlx_xdsl.progress import in_notebook
 
 from .simulate.interpret import interpret, source_of_kernel
 
 ORDERS = (("round-robin", 0), ("random", 1), ("adversarial", 0))
 """Schedules with their seeds; what is wrong in one of them is wrong."""
+
+PROGRESS = "progress.json"
+"""File beside the puzzles that names those which are solved."""
 
 Expected = Mapping[str, tuple[NDArray[Any], NDArray[Any]]]
 """By a name to show: an array that the kernel writes, and what it should hold."""
@@ -49,25 +57,27 @@ class Verdict:
 
 
 def judged(
-    kernel: Any, grid: Grid, /, *args: Any, expected: Expected, tolerance: float = 1e-3, **named: Any
-) -> Verdict:
+    kernel: Any, grid: Grid, /, *args: Any, expected: Expected, tolerance: float = 1e-3,
+    prepare: Callable[[], object] = lambda: None, **named: Any,
+) -> Verdict:  # fmt: skip
     """Run a kernel in each of ORDERS on the arguments that `interpret` takes, and compare what it writes.
 
-    Arrays of `expected` are filled with NaN before each run. `tolerance` is a part of the largest expected number. What
-    kernels do wrong, also with each other in global memory, is reported as the interpreter says it; so is what the
-    frontend refuses. What is left unfinished counts as wrong.
+    Before each run, arrays of `expected` are filled with NaN, and `prepare` is called, to reset others. `tolerance` is
+    a part of the largest expected number. Reports of the interpreter, also between programs in global memory, and
+    errors of the frontend are wrong answers, and so is unfinished work.
     """
     turns = 0
     for schedule, seed in ORDERS:
         options: dict[str, Any] = {"schedule": schedule, "seed": seed, "global_order": True, **named}
         for array, _ in expected.values():
             array[...] = np.nan
+        prepare()
         try:
             run = interpret(kernel, grid, *args, **options)
         except (CompilationError, TypeError, ValueError) as error:
-            return Verdict(False, _in_cell(kernel, str(error)))
+            return Verdict(False, in_file(kernel, str(error)))
         if run.warnings:
-            return Verdict(False, _in_cell(kernel, "\n".join(map(str, run.warnings))))
+            return Verdict(False, in_file(kernel, "\n".join(map(str, run.warnings))))
         turns += run.turns
         for name, (array, right) in expected.items():
             if wrong := difference(name, array, right, tolerance):
@@ -75,10 +85,51 @@ def judged(
     return Verdict(True, f"right: in {len(ORDERS)} orders of the tasks, {turns} turns in all")
 
 
-def _in_cell(kernel: Any, text: str) -> str:
-    """The text with the kernel's name for its file: that of a notebook's cell says nothing to its reader."""
+def in_file(kernel: Any, text: str) -> str:
+    """Return a report on a kernel with the name of its file in the place of the path.
+
+    A notebook's cell that is not saved yet has a file that says nothing to its reader: it gets the kernel's name.
+    """
     source = source_of_kernel(kernel)
-    return text.replace(f"{shown_path(source.filename)}:", f"{source.name}:")
+    file = Path(source.filename)
+    name = source.name if "__marimo__" in file.name else file.name
+    return text.replace(f"{shown_path(source.filename)}:", f"{name}:")
+
+
+def settled(verdict: Verdict, file: str) -> Verdict:
+    """Note in the file PROGRESS beside a puzzle that it is solved, and return the verdict, which a notebook shows.
+
+    Where Python runs the puzzle's file as a script, print the verdict and how many puzzles are solved, and raise
+    SystemExit with status 1 for a wrong answer, with 0 for a right one. Where neither a notebook nor a script is run,
+    as in a test, nothing is noted.
+    """
+    path = Path(file).resolve()
+    puzzles = sorted(path.parent.glob("[0-9]*.py"))
+    script = not in_notebook() and Path(sys.argv[0]).resolve() == path
+    if path in puzzles and (script or in_notebook()):
+        solved = _solved(path, verdict)
+        names = [each.stem for each in puzzles]
+        left = [name for name in names if name not in solved]
+        rest = f"; next: {left[0]}" if left else ""
+        verdict = Verdict(verdict.right, f"{verdict}\n{len(names) - len(left)} of {len(names)} puzzles solved{rest}")
+    if script:
+        print(verdict)
+        raise SystemExit(0 if verdict else 1)
+    return verdict
+
+
+def _solved(puzzle: Path, verdict: Verdict) -> set[str]:
+    """Return the names of the puzzles that are solved, after a verdict on one of them."""
+    file = puzzle.parent / PROGRESS
+    try:
+        solved = set(json.loads(file.read_text(encoding="utf-8"))["solved"])
+    except (OSError, ValueError, KeyError, TypeError):
+        # There is none yet, or it was changed by hand.
+        solved: set[str] = set()
+    if verdict and puzzle.stem not in solved:
+        solved.add(puzzle.stem)
+        file.write_text(json.dumps({"solved": sorted(solved)}, indent=2) + "\n", encoding="utf-8")
+    return solved
 
 
 def difference(name: str, found: NDArray[Any], right: NDArray[Any], tolerance: float) -> str | None:

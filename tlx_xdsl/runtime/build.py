@@ -1,4 +1,4 @@
-"""From a kernel to a launcher: compile with the installed stock Triton, and hand the binary to the CUDA driver."""
+"""Launchers of kernels: compile with the installed stock Triton, and hand the binary to the CUDA driver."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
 
     class Signed(Generic[P, R]):
-        """Of a function with parameters P and the result R."""
+        """Type of a function with parameters P and the result R."""
 else:
     # Python 3.13 is the first whose variables have a default, which only type checkers look at.
     from typing import ParamSpec, TypeVar

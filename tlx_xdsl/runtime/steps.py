@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
 from xdsl.passes import ModulePass
@@ -38,6 +38,9 @@ from .driver.compilation import Specialization, frontend_module, passes_for, tex
 from .driver.stages import Stage, changes, unified_diff
 from .simulate.interpret import Interpretation, interpret_module, source_of_kernel
 from .simulate.options import Options
+
+if TYPE_CHECKING:
+    from .show.pages import Page
 
 EDITED = "edited"
 """Name of a step whose text was given by hand."""
@@ -129,8 +132,15 @@ class Step(Stage):
         before = since or self.before
         return "" if before is None else unified_diff(before, self)
 
+    def show_diff(self, since: Step | None = None) -> Page:
+        """The same side by side, with the words that differ, as a page for a notebook or a file."""
+        from .show.pages import diff_page
+
+        before = since or self.before or self
+        return diff_page(before.text, self.text, title=self.name)
+
     def changes(self) -> str:
-        """In few words what the pass has changed; empty for the frontend's step."""
+        """Summary of what the pass has changed; empty for the frontend's step."""
         return "" if self.before is None else changes(self.before, self)
 
     @property

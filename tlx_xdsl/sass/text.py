@@ -1,4 +1,4 @@
-"""From a cubin to instructions: what `nvdisasm` prints, with the bits that schedule each instruction.
+"""Instructions of a cubin: what `nvdisasm` prints, with the bits that schedule each instruction.
 
     /*2090*/  @P0 UIADD3 UR6, UP0, UR6, 0x40, URZ ;        /* 0x00000040060678909 */
                                                            /* 0x000fe2000ff1e03f */

@@ -125,7 +125,7 @@ def signed(value: Any, bits: int = 32) -> Any:
 
 
 def select(condition: Any, chosen: Any, other: Any) -> Any:
-    """One of two values; the condition may be unknown."""
+    """Choose a value; the condition may be unknown."""
     if condition is UNKNOWN:
         return chosen if chosen is other else UNKNOWN
     return chosen if condition else other

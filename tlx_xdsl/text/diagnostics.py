@@ -34,7 +34,7 @@ from tlx_xdsl.terminal import coloured
 
 @irdl_attr_definition
 class FileLineColRange(ParametrizedAttribute, BuiltinAttribute):
-    """From a position to another one in a file: `loc("f.py":1:2 to 3:4)`; lines and columns count from 1."""
+    """A range of a file: `loc("f.py":1:2 to 3:4)`; lines and columns count from 1."""
 
     name = "tlx.file_line_col_range"
 

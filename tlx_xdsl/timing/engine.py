@@ -30,7 +30,7 @@ MarkKind: TypeAlias = Literal["work", "wait", "issue", "copy", "product", "store
 
 @dataclass(slots=True)
 class Mark:
-    """Something that took time in a replay."""
+    """An interval of a replay that took time."""
 
     kind: MarkKind
     cta: int

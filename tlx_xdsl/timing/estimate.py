@@ -85,7 +85,7 @@ class Estimator:
         return builder.costs(self._program, chain, events)
 
     def _registers(self, numbers: Sequence[int]) -> tuple[list[list[int]], list[list[int]]]:
-        """For each of some instructions the registers that it reads and writes."""
+        """Return the registers that each of some instructions reads, and those that it writes."""
         reads: list[list[int]] = []
         writes: list[list[int]] = []
         for number in numbers:

@@ -48,7 +48,7 @@ FEW_WARPS = 0.25
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that costs time."""
+    """A cost of time, with its cause."""
 
     kind: Kind
     message: str

@@ -249,7 +249,7 @@ class _Attribution:
         loops.innermost = [each if each == OUTSIDE else joined[each] for each in loops.innermost]
 
     def _owners(self) -> list[int]:
-        """For each instruction of the machine the chain of PTX that it counts for."""
+        """Return the chain of PTX that each instruction of the machine counts for."""
         innermost = [self._ptx_loops.innermost[chain[0]] for chain in self._chains]
         in_ptx = self._loop_in_ptx(self._loops, innermost)
         # Loops that ptxas has unrolled to their ends are none.
@@ -277,7 +277,7 @@ class _Attribution:
     # Costs -----------------------------------------------------------------------------------------------------------
 
     def _copies(self) -> list[tuple[int, float]]:
-        """For each chain of PTX the loop of the machine that has most copies of it, and how many those are."""
+        """Return the loop of the machine with most copies of each chain of PTX, and how many those are."""
         counts: list[dict[int, Counter[tuple[int, str]]]] = [{} for _ in self._chains]
         for number, block in enumerate(self._blocks):
             loop = self._loops.innermost[number]
@@ -325,7 +325,7 @@ class _Attribution:
         return [found[number] for number in range(len(found))]
 
     def _boards(self) -> list[list[frozenset[int]]]:
-        """For each block of the machine the events that each scoreboard may stand for where it begins."""
+        """Return the events that each scoreboard may stand for where each block of the machine begins."""
         nothing: frozenset[int] = frozenset()
         begins = [[nothing] * 6 for _ in self._blocks]
         waiting = list(range(len(self._blocks) - 1, -1, -1))

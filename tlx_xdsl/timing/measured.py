@@ -1,4 +1,4 @@
-"""From the records of probes to a timeline: what warps of a few CTAs did on a GPU, and when."""
+"""Timelines from the records of probes: what warps of a few CTAs did on a GPU, and when."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _WRITES = frozenset(("store", "tma_store"))
 
 
 class Server:
-    """Something that serves one request after the other."""
+    """A server of one request after the other."""
 
     __slots__ = ("busy", "free")
 

@@ -93,7 +93,7 @@ _STORES = (
 
 @dataclass(frozen=True)
 class Site:
-    """Something in the PTX that probes stand around, or before."""
+    """A place in the PTX that probes stand around, or before."""
 
     kind: SiteKind
     opcode: str

@@ -1,4 +1,4 @@
-"""From a replay to a timeline: tracks, spans with their lines and causes, and the critical path."""
+"""Timelines from replays: tracks, spans with their lines and causes, and the critical path."""
 
 from __future__ import annotations
 

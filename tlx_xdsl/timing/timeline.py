@@ -48,7 +48,7 @@ class Track:
 
 @dataclass(slots=True)
 class Span:
-    """Something that takes time, on one track."""
+    """An interval of time on one track."""
 
     track: int
     """The place of its track in `Timeline.tracks`."""

@@ -75,7 +75,7 @@ def has_printed() -> bool:
 
 @contextmanager
 def documents_alone() -> Generator[None]:
-    """Within, standard output has documents alone: what else is printed goes to standard error."""
+    """Give standard output to documents alone: what else is printed within goes to standard error."""
     _Documents.stream, _Documents.has_printed = sys.stdout, False
     with contextlib.ExitStack() as stack:
         if sys.stdout is sys.__stdout__:

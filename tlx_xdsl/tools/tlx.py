@@ -18,6 +18,7 @@ VERSION = f"tlx {__version__}"
 COMMANDS = {
     "compile": ("compile", "compile a kernel and write its stages"),
     "run": ("faces:RUN", "run a kernel on the CPU, at any stage of the pipeline"),
+    "debug": ("faces:DEBUG", "look at a run of a kernel on the CPU, forwards and backwards"),
     "check": ("faces:CHECK", "run a kernel in all orders that matter, and report what is wrong in any of them"),
     "minimize-sync": ("faces:MINIMIZE", "show which waits, arrivals and fences of a kernel are redundant"),
     "explain": ("faces:EXPLAIN", "show what every pass does to a kernel, and what its layouts cost"),
@@ -28,7 +29,7 @@ COMMANDS = {
     "sweep": ("sweep", "compile all combinations of choices, with a verdict on each"),
     "gate": ("gate:GATE", "judge the final code of kernels, of Triton versions and configurations"),
     "lint": ("faces:LINT", "check kernels without compiling them to a binary"),
-    "mcp": ("mcp", "serve commands as tools of the Model Context Protocol, for agents"),
+    "mcp": ("faces:MCP", "serve commands as tools of the Model Context Protocol, for agents"),
     "repro": ("repro", "write a script that fails as a kernel does"),
     "doctor": ("doctor", "show what is installed here, and how to get what is missing"),
 }

@@ -142,7 +142,7 @@ def _step(
 
 
 def _states(name: str, number: int) -> list[torch.Tensor]:
-    """What an optimiser keeps: a mean of either sign, and squares."""
+    """Draw an optimiser's states: a mean of either sign, and squares."""
     squares = normal(number, seed=5).square() + 0.1
     if name in ("adam", "ademamix"):
         return [normal(number, seed=4), squares, *([normal(number, seed=6)] if name == "ademamix" else [])]

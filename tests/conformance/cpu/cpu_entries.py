@@ -1,4 +1,4 @@
-"""What `cpu_kernels` runs: kernels of public repositories, each with a call of its own and a reference in torch.
+"""Entries of `cpu_kernels`: kernels of public repositories, each with a call of its own and a reference in torch.
 
 An entry is a function that gets a loader of its suite's modules and yields pairs: what the kernels have computed, and
 what torch, or plain Python, computes instead. Its docstring says what the reference is. Nothing of the suites is here.

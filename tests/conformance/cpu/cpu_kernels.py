@@ -137,7 +137,7 @@ def _run(options: argparse.Namespace, name: str) -> Result:
 
 
 def findings() -> Result:
-    """What the launches of this process have shown under `--mode check`, and how many there were."""
+    """Return the findings and the number of this process's launches under `--mode check`."""
     from tlx_xdsl.compat.checked import RECORD
 
     for each in RECORD.findings:
@@ -165,9 +165,8 @@ def _install(mode: str, suite: str, linalg: dict[str, str]) -> None:
     import tlx_xdsl.compat
 
     if suite in WITH_A_GPU:
-        from tests.conformance.cpu.fake_cuda import install
-
-        install(TARGET)
+        # For the rest of the process.
+        tlx_xdsl.compat.torch_without_gpu(TARGET).__enter__()
     if mode == "stock":
         from triton.backends.compiler import GPUTarget
         from triton.runtime import driver

@@ -165,7 +165,7 @@ def _package(folder: Path, package: str, *bare: str) -> Callable[[str], ModuleTy
 
 
 def _fla(folder: Path) -> Callable[[str], ModuleType]:
-    """Its package asks the driver what GPU there is; without one it takes tensors of the CPU."""
+    """Load modules of `fla`, which asks the driver for a GPU; without one it takes tensors of the CPU."""
     sys.path.insert(0, str(folder))
 
     def load(name: str) -> ModuleType:

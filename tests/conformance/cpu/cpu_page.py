@@ -145,7 +145,7 @@ class Before:
 
     @property
     def conditions(self) -> Mapping[str, str]:
-        """What the runs of each day were made on."""
+        """Machines of the runs, by day."""
         return dict(re.findall(rf"^- \*\*({DAY})\*\*: (.*)$", self._text, re.MULTILINE))
 
     @property
@@ -228,7 +228,7 @@ def _summary(suite: str, day: str, modes: Mapping[str, Records], old: Row) -> Ro
 
 
 def _lowered(cases: Iterable[Entry], records: Records) -> dict[tuple[str, str], str]:
-    """Why each kernel does not reach linalg; empty where it does."""
+    """Collect the reasons why kernels do not reach linalg; empty where they do."""
     found: dict[tuple[str, str], str] = {}
     for case in cases:
         for kernel, why in records.get(case.name, {}).get("linalg", {}).items():
@@ -243,7 +243,7 @@ def kernels_of(case: Entry, modes: Mapping[str, Records]) -> tuple[tuple[str, st
 
 
 def _module(case: Entry) -> str:
-    """What distinguishes kernels of one name; entries that name none share theirs."""
+    """Return the key that distinguishes kernels of one name; entries that name none share theirs."""
     return case.file if case.kernels else ""
 
 

@@ -54,7 +54,7 @@ def _joint(given: SimpleNamespace, request: int, first: int, number: int, has_dr
 
 
 def _accepted(given: SimpleNamespace, request: int, first: int, number: int, has_draft: bool, block: bool) -> int:
-    """How many draft tokens of a request with a temperature are kept."""
+    """Count the draft tokens of a request with a temperature that are kept."""
     uniform = [
         float(rand(int(given.seeds[request]), given.positions[row : row + 1]).clamp_min(4.6566127342e-10)[0])
         for row in range(first, first + number)

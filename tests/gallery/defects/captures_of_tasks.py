@@ -1,4 +1,4 @@
-"""What tasks capture is stored where a reduction is still being read."""
+"""Stores of captured values that overwrite what a reduction still reads."""
 
 import numpy as np
 

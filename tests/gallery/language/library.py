@@ -105,7 +105,7 @@ def merging(x, out, N: tl.constexpr):
 
 @triton.jit
 def extremes(x, unique, values, indices, M: tl.constexpr, N: tl.constexpr):
-    """Of equal numbers the first one counts; where ties may be broken anyhow, all numbers are different."""
+    """Find extremes: the first of equal numbers counts; where ties may be broken anyhow, all numbers differ."""
     rows, columns = tl.arange(0, M), tl.arange(0, N)
     at = rows[:, None] * N + columns[None, :]
     a, b = tl.load(x + at), tl.load(unique + at)

@@ -18,7 +18,7 @@ def _same(array: Any) -> Any:
 
 
 class Arrays(Protocol):
-    """What makes the arrays of a launch: `numpy_arrays.NumpyArrays`, or torch's tensors on a GPU."""
+    """Maker of a launch's arrays: `numpy_arrays.NumpyArrays`, or torch's tensors on a GPU."""
 
     def normal(self, *shape: int, dtype: str = "fp16", scale: float = 1.0) -> Any:
         """An array of normal random numbers."""

@@ -70,7 +70,7 @@ class Numpy:
 
 
 def expected(problem: Problem) -> Mapping[str, np.ndarray]:
-    """What a launch is to write, in float64."""
+    """Compute the expected outputs of a launch, in float64."""
     inputs = {
         name: array if array.dtype.kind in "iu" else array.astype(np.float64)
         for name, array in problem.arrays.items()

@@ -21,7 +21,7 @@ def bound(case: Case) -> dict[str, Any]:
 
 
 def specialization(case: Case, target: str | None = None) -> Specialization:
-    """What the kernel of a case is compiled for."""
+    """Return the specialisation that a case's kernel is compiled for."""
     given, signature, constexprs = bound(case), dict[str, Any](), dict[str, Any]()
     for parameter in case.kernel.source.parameters:
         if parameter.name in given:

@@ -122,7 +122,7 @@ def run(
 
 
 def facts_of(plan: Plan, grid: Grid, bound: Sequence[Any]) -> LaunchFacts:
-    """What is known of a launch with these values of all arguments."""
+    """Return the facts of a launch with these values of all arguments."""
     names = argument_names(plan.function.body.blocks[0].args)
     arguments: dict[str, int | DescriptorFacts] = {}
     for (argument, name), given in zip(names.items(), bound, strict=True):
@@ -136,7 +136,7 @@ def facts_of(plan: Plan, grid: Grid, bound: Sequence[Any]) -> LaunchFacts:
 
 @dataclass
 class Tally:
-    """What came out of a comparison."""
+    """Counts of a comparison."""
 
     classes: Counter[str] = field(default_factory=Counter)
     """Of the accesses of the kernel, with facts about the launch."""
@@ -232,7 +232,7 @@ class Comparison:
         return dict(zip(reversed(own), reversed(event.turns), strict=False))
 
     def _counts(self, counter: LoopCounter) -> bool:
-        """Whether each turn of a `while` loop makes the access once."""
+        """Return whether each turn of a `while` loop makes the access once."""
         return isinstance(counter.loop, scf.WhileOp) and self.access.op.parent_op() is counter.loop
 
     def _holds(self, event: Event, counters: dict[Any, int]) -> bool:
@@ -255,7 +255,7 @@ class Comparison:
                 np.testing.assert_array_equal(passed, event.touched, self._where(event))
 
     def _check_strides(self) -> None:
-        """From a program to the next along an axis, the addresses differ by the stride."""
+        """Check that addresses differ by the stride from a program to the next along an axis."""
         if self.access.classification not in (Classification.PID_AFFINE, Classification.PID_MULTI_AXIS):
             if self.access.classification is Classification.PID_INDEPENDENT:
                 self._check_axes({axis: 0 for axis in range(3)})

@@ -1,4 +1,4 @@
-"""What is claimed about the blocks of tensors and descriptors."""
+"""Claims about the blocks of tensors and descriptors."""
 
 from __future__ import annotations
 

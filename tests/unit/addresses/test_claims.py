@@ -1,4 +1,4 @@
-"""What is claimed about small kernels, and above all what is not."""
+"""Claims about small kernels, and above all claims that must not be made."""
 
 # covers: tlx-annotate-program-addresses
 

@@ -74,7 +74,7 @@ def test_the_program_in_the_middle_is_followed():
     ],
 )
 def test_the_examples_multiply_as_often_as_the_sizes_say(kernel, rows, columns, persistent):
-    """With tasks, TMA, and products of all three generations: 2 M N K operations, and C written once."""
+    """Count the work of tasks, TMA and products of all three generations: 2 M N K operations, and C written once."""
     loaded, defaults = load_kernel(str(EXAMPLES / kernel))
     options = {name: value for name, value in defaults.options.items() if name in ("num_warps", "target")}
     specialization = Specialization(defaults.signature, defaults.constexprs, **options)

@@ -1,4 +1,4 @@
-"""What is said about indices holds for the numbers that they are."""
+"""Facts about indices hold for the numbers that they are."""
 
 from itertools import product
 
@@ -88,7 +88,7 @@ def leaves(n, m, start):
 
 
 def fits(kind, right):
-    """Whether an operation is defined for this operand on its right."""
+    """Return whether an operation is defined for this operand on its right."""
     return not kind.startswith(("div", "rem", "sh")) or (right.min() > 0 and (kind[0] != "s" or right.max() < 8))
 
 

@@ -133,7 +133,7 @@ def early_uses(text):
 
 
 def faults(text, taken):
-    """Whether the interpreter finds a use in flight."""
+    """Return whether the interpreter finds a use in flight."""
     try:
         interpret_text(text, (1,), [taken])
     except Fault as fault:
@@ -166,5 +166,5 @@ def test_what_faults_is_refused(text, taken):
 
 @pytest.mark.parametrize("path", sorted(TEXTS.glob("*.ttgir")), ids=lambda path: path.stem)
 def test_measured_kernels_pass(path):
-    """They run right on a GPU. Ring buffers, ping-pong and dots that overlap the softmax are among them."""
+    """Kernels that run right on a GPU pass; ring buffers, ping-pong and overlapping dots are among them."""
     assert not early_uses(path.read_text())

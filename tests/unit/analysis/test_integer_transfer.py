@@ -8,7 +8,7 @@ import pytest
 from tlx_xdsl.addresses import LaunchFacts, analyse_program_addresses, evaluate
 from tlx_xdsl.addresses.coverage.coverage import Coverage
 from tlx_xdsl.addresses.coverage.launch import Launch
-from tlx_xdsl.analysis.integers.functions import FUNCTIONS
+from tlx_xdsl.analysis.integers.functions import DIVISIONS, FUNCTIONS, apply
 from tlx_xdsl.analysis.integers.transfer import TRANSFER, Domain, transfer
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.text.parser import parse_module
@@ -86,3 +86,22 @@ def test_a_domain_without_transfer_functions_knows_nothing():
     for op in module.walk():
         if type(op) in TRANSFER:
             assert transfer(domain, op, ["?"] * len(op.operands)) is None
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_numbers_and_arrays_have_the_same_values(function):
+    """Numbers are computed with by Python, arrays by numpy, of whose functions each is one."""
+    numbers = [*range(-9, 10), 2**31, -(2**31), 2**40 + 3, -(2**40) - 5, 2**62]
+    a, b = (each.ravel() for each in np.meshgrid(numbers, numbers))
+    found = apply(function, [a, b])
+    alone = [apply(function, [int(left), int(right)]) for left, right in zip(a, b, strict=True)]
+    assert found.dtype == np.int64
+    assert {type(each) for each in alone} == {int}
+    np.testing.assert_array_equal(found, alone)
+    divisor = np.where(b == 0, 1, b) if function in DIVISIONS else b
+    numpy_s = {"truncdiv": np.trunc, "shr": np.right_shift, "min": np.minimum, "max": np.maximum, "mod": np.remainder}
+    if function == "truncdiv":
+        small = np.abs(a) < 2**50
+        np.testing.assert_array_equal(found[small], np.trunc(a[small] / divisor[small]).astype(np.int64))
+    elif function in numpy_s:
+        np.testing.assert_array_equal(found, numpy_s[function](a, divisor))

@@ -1,4 +1,4 @@
-"""Who accesses which buffer, which conversions there are, and what global memory is asked for."""
+"""Accesses to buffers, conversions, and requests to global memory."""
 
 from tlx_xdsl.analysis.global_costs import global_accesses
 from tlx_xdsl.analysis.layout_costs import FunctionBuffers, buffers, conversions

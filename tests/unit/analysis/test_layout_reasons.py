@@ -46,7 +46,7 @@ def tensors(func):
 
 
 def tied(one, other, classes: ValueClasses) -> bool:
-    """Whether an operation has both values, or both are names of one value."""
+    """Return whether an operation has both values, or both are names of one value."""
     mine = {one.owner, *(use.operation for use in one.uses)}
     theirs = {other.owner, *(use.operation for use in other.uses)}
     return bool({op for op in mine & theirs if isinstance(op, Operation)}) or other in classes.members(one)

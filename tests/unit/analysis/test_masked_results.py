@@ -1,4 +1,4 @@
-"""Which loads' masked elements meet others, and which are harmless."""
+"""Loads whose masked elements meet others, and those that are harmless."""
 
 from __future__ import annotations
 

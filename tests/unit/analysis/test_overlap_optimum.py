@@ -1,4 +1,4 @@
-"""How much larger a region is than it must be: the layout against a search over all placements.
+"""Size of a region against the smallest possible: the layout against a search over all placements.
 
 The optimum is that of every placement on whole buffers which keeps the distinct members apart, also of those that do
 not keep the members of a group together: for each order of the leaves, each of them goes to the first place after the

@@ -1,4 +1,4 @@
-"""Where the buffers of an overlap tree lie: worked examples, and laws that hold for every tree."""
+"""Places of the buffers of an overlap tree: worked examples, and laws that hold for every tree."""
 
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -263,7 +263,7 @@ def spans(leaf_: Leaf, slot: Slot) -> list[tuple[int, int]]:
 
 
 def relation(path: tuple[Group, ...], other: tuple[Group, ...]) -> str:
-    """How two leaves lie to each other: the innermost group that holds both decides."""
+    """Return the relation of two leaves: the innermost group that holds both decides."""
     common = [group for group, same in zip(path, other, strict=False) if group is same]
     return common[-1].kind
 

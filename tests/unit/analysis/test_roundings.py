@@ -1,4 +1,4 @@
-"""What values pass on their way to each array: roundings, decisions about computed numbers, orders of programs."""
+"""Steps of values on their way to each array: roundings, decisions about computed numbers, orders of programs."""
 
 from __future__ import annotations
 

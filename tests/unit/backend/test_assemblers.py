@@ -1,4 +1,4 @@
-"""Which ptxas assembles: the newest that the driver allows, what the user says, and what old ones are known to break.
+"""Choice of ptxas: the newest that the driver allows, what the user says, and what old ones are known to break.
 
 The oracles are stock Triton's own `get_ptxas`, and programs of ours that claim to be a release.
 """
@@ -251,7 +251,7 @@ def test_another_fault_is_no_reason_to_try_the_next_one(tmp_path, monkeypatch):
 
 @needs_triton
 def test_13_x_gets_the_option_that_stock_gives_it_since_3_7(tmp_path):
-    """Without it 13.x has a defect in its allocation of registers, and 3.6 passes none."""
+    """The option avoids a defect in 13.x's allocation of registers; 3.6 passes none."""
     noted = tmp_path / "arguments"
     real = found()[0].path
     pinned = program(tmp_path / "ptxas", "13.4.59", f'echo "$@" > {noted}; exec {real} "$@"')

@@ -1,4 +1,4 @@
-"""What the user reads when stock Triton refuses, prints, or dies."""
+"""Messages that the user reads when stock Triton refuses, prints, or dies."""
 
 import pickle
 from pathlib import Path

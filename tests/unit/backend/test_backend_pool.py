@@ -200,7 +200,7 @@ def test_stopping_ends_busy_workers_too(conversations, threads):
 
 @needs_triton
 def test_threads_compile_different_kernels_at_the_same_time(threads):
-    """With real workers: each product belongs to its own text, whichever worker made it."""
+    """Each product of real workers belongs to its own text, whichever worker made it."""
     pool = WorkerClient(2)
     names = ["sin", "cos", "exp", "log"]
     texts = {name: elementwise(f"%sum = math.{name} %vx : tensor<128xf32, #block>") for name in names}

@@ -1,4 +1,4 @@
-"""What a compile gives back."""
+"""Products of a compile."""
 
 import re
 

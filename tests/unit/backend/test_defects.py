@@ -1,4 +1,4 @@
-"""What single Triton versions miscompile: each minimal kernel with and without what is done about it.
+"""Miscompilations of single Triton versions: each minimal kernel with and without what is done about it.
 
 The judge is the PTX machine, and numpy on the numbers; where neither shows it, the text of the PTX. The installed
 version is tried: a defect that it has must show without the mend, and be cured, refused or warned of with it; one that

@@ -28,7 +28,7 @@ def compiled(kernel, signature, constexprs=None, target="sm_90a", **options) -> 
 
 
 def guarded(ptx: str, instruction: str) -> int:
-    """How many times the instruction is under the guard of one thread."""
+    """Count the instructions that are under the guard of one thread."""
     return len(re.findall(rf"@p {re.escape(instruction)}", ptx))
 
 
@@ -147,7 +147,7 @@ def tasks_with_registers(x_ptr, DEFAULT: tl.constexpr, OTHERS: tl.constexpr):
 
 
 def register_counts(ptx: str) -> set[int]:
-    """What warp groups set their registers to."""
+    """Return the register counts that warp groups set."""
     return {int(number) for number in re.findall(r"setmaxnreg\.\w+\.sync\.aligned\.u32\s+(\d+);", ptx)}
 
 

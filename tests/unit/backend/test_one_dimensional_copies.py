@@ -44,7 +44,7 @@ def move_in_kernel_descriptors(source, target, n, BLOCK: tl.constexpr):
 
 
 def loads(ptx: str) -> int:
-    """How many TMA loads of one dimension there are; Triton 3.9 names this CTA's memory, 3.6 the cluster's."""
+    """Count the TMA loads of one dimension; Triton 3.9 names this CTA's memory, 3.6 the cluster's."""
     return len(re.findall(r"cp\.async\.bulk\.tensor\.1d\.shared::\w+\.global", ptx))
 
 

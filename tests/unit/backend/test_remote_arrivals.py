@@ -1,4 +1,4 @@
-"""What arrivals at other CTAs' mbarriers become in device code (SASS), which no text before it says."""
+"""Device code (SASS) of arrivals at other CTAs' mbarriers, which no text before it shows."""
 
 # covers: tlx-weaken-remote-arrivals
 

@@ -25,7 +25,7 @@ class DType:
 
 
 class Device:
-    """Where a tensor is: in the CPU's memory."""
+    """Device of a tensor: the CPU."""
 
     def __init__(self, type: str):
         self.type = type

@@ -1,4 +1,4 @@
-"""Whose a kernel is: `@triton.jit` while the drop-in is installed."""
+"""Ownership of kernels: `@triton.jit` while the drop-in is installed."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""What `tlx_xdsl.compat` changes in stock Triton, and that nothing of it remains."""
+"""Changes that `tlx_xdsl.compat` makes in stock Triton, and that nothing of them remains."""
 
 import importlib
 import subprocess

@@ -173,7 +173,7 @@ def test_requests_for_a_gpu_are_requests_for_the_cpu(monkeypatch: pytest.MonkeyP
     torch.Tensor = Tensor
     torch.empty = lambda *args, **kwargs: (args, kwargs)
     monkeypatch.setitem(sys.modules, "torch", torch)
-    for owner, name, value in replacements_of_torch():
+    for owner, name, value in replacements_of_torch("sm_90a"):
         monkeypatch.setattr(owner, name, value)
     gpu = type("device", (), {"type": "cuda"})()
     for device in ("cuda", "cuda:1", gpu):

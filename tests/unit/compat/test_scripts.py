@@ -26,7 +26,7 @@ SCRIPT = str(ROOT / "examples" / "drop_in" / "hopper_gemm_tlx.py")
 
 @pytest.fixture(params=["numpy", *(["torch"] if importlib.util.find_spec("torch") else [])])
 def torch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    """What scripts import as torch: a stand-in made of numpy, and the real one where there is one."""
+    """Provide the torch that scripts import: a stand-in made of numpy, and the real one where there is one."""
     if request.param == "numpy":
         monkeypatch.setitem(sys.modules, "torch", numpy_torch.module())
 
@@ -130,7 +130,7 @@ def test_what_can_t_be_started(arguments: list[str], message: str, capsys: pytes
 
 
 def test_stock_s_switch_for_its_interpreter_means_ours(script):
-    """In a process of its own: Triton reads the variable when it is imported, too."""
+    """Run in a process of its own: Triton reads the variable when it is imported, too."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.unit.compat.numpy_torch", script(KERNEL + LAUNCH + "print(x.array[:2])\n")],
         cwd=ROOT, env=os.environ | {"TRITON_INTERPRET": "1"}, capture_output=True, text=True, check=False,
@@ -147,7 +147,7 @@ def test_what_a_kernel_leaves_undone_is_a_warning(script):
 
 @pytest.mark.usefixtures("torch")
 def test_what_was_interpreted_can_be_looked_at(script, tmp_path: Path):
-    """What a launch returns compiles when a script looks at the binary; a warm-up compiles."""
+    """A launch's result compiles when a script looks at the binary; a warm-up compiles."""
     launch = LAUNCH.replace("kernel[", "launched = kernel[")
     asks = 'assert launched.interpretation.clusters == 1\nassert b"ELF" in launched.asm["cubin"][:4]\n'
     warms = 'assert ".target sm_100a" in kernel.warmup(x, grid=(1,)).asm["ptx"]\n'

@@ -120,11 +120,11 @@ def put_up(patch: pytest.MonkeyPatch) -> None:
     """Let all launches run between fences."""
     prepared, run, new_block = CpuLauncher._prepared, program.Program.run, program._new_block
 
-    def prepared_between(self: CpuLauncher, grid: Any, args: Any, kwargs: Any) -> Any:
+    def prepared_between(self: CpuLauncher, grid: Any, args: Any, kwargs: Any, **options: bool) -> Any:
         regions = regions_of([each for value in (*args, *kwargs.values()) for each in arrays_in(value)])
         args = tuple(moved(each, regions) for each in args)
         kwargs = {name: moved(each, regions) for name, each in kwargs.items()}
-        found, packed, sizes = prepared(self, grid, args, kwargs)
+        found, packed, sizes = prepared(self, grid, args, kwargs, **options)
         held = Packed(packed)
         held.regions = regions
         return found, held, sizes

@@ -19,7 +19,7 @@ from tlx_xdsl.transforms.warp_specialize.specialize import Decisions, specialize
 
 
 def table_of(family: Family) -> KernelDefaults:
-    """What the file of a plain kernel says of it."""
+    """Return the defaults that the file of a plain kernel declares."""
     module = sys.modules[family.kernel.source.fn.__module__]
     return kernel_defaults(str(module.__file__), vars(module), family.name)
 
@@ -42,7 +42,7 @@ def source_of(family: Family, module: ModuleOp) -> str:
 
 
 def difference_from_source(module: ModuleOp, again: ModuleOp, *, passes: bool = False) -> str | None:
-    """Why a specialised module differs from what the frontend makes of its source; None if it does not.
+    """Say how a specialised module differs from what the frontend makes of its source; None if it does not.
 
     With `passes` after all passes of the compiler, and otherwise before them.
     """

@@ -41,12 +41,12 @@ def kernel_of(python: ModuleType, path: Path) -> tuple[Kernel, KernelDefaults]:
 
 
 def there_and_back(module: ModuleOp, path: Path) -> ModuleOp:
-    """What our frontend makes of the Python that is written for a module."""
+    """Write a module as Python, and compile that with our frontend."""
     return compiled(*written(module, path))
 
 
 def compiled(kernel: Kernel, defaults: KernelDefaults) -> ModuleOp:
-    """What our frontend makes of a file's kernel."""
+    """Compile a file's kernel with our frontend."""
     # Allocations over the memory of others get the remark that there are specs for that.
     with collected_diagnostics():
         again = frontend_module(

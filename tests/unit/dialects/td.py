@@ -23,7 +23,7 @@ class Argument:
     name: str
 
     def is_a(self, wrapper: str) -> bool:
-        """Whether the type is `wrapper<...>`, inside of `Arg<...>` too."""
+        """Return whether the type is `wrapper<...>`, inside of `Arg<...>` too."""
         return re.match(rf"(?:Arg<\s*)?{wrapper}\s*<", self.type) is not None
 
 
@@ -57,7 +57,7 @@ class Definition:
 
 @dataclass
 class TableGen:
-    """Everything that a directory of files defines."""
+    """Definitions of a directory of files."""
 
     definitions: list[Definition] = field(default_factory=list)
 
@@ -83,13 +83,13 @@ class TableGen:
         }
 
     def is_attribute(self, argument: Argument) -> bool:
-        """Whether an argument of an operation is an attribute, not an operand."""
+        """Return whether an argument of an operation is an attribute, not an operand."""
         inner = re.findall(r"\w+", argument.type)
         return any(word.endswith(("Attr", "AttrOf", "Enum")) or word in self.enums for word in inner)
 
 
 def balanced(text: str, start: int) -> str:
-    """What stands between the bracket at `start` and its partner."""
+    """Return the text between the bracket at `start` and its partner."""
     stack: list[str] = []
     in_string = False
     for position in range(start, len(text)):

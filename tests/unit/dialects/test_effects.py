@@ -1,4 +1,4 @@
-"""What must not be merged, moved or dropped says so; what may, says that."""
+"""Declared effects: operations that must not be merged, moved or dropped say so; the others say that they may."""
 
 import pytest
 from xdsl.ir import Operation

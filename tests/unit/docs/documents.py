@@ -1,4 +1,4 @@
-"""What documents show, and what happens: their blocks of text, and what the commands in them print."""
+"""Blocks of text of documents, and the output of the commands in them."""
 
 import contextlib
 import io
@@ -25,7 +25,7 @@ def consoles(document: str) -> list[tuple[str, str]]:
 
 
 def printed(command: str) -> str:
-    """What a command prints, both streams; the documents show files without their directory."""
+    """Return both streams of a command's output; the documents show files without their directory."""
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
         main(shlex.split(command))
@@ -46,7 +46,7 @@ def changed(source: str, diff: str) -> str:
 
 
 def shows(shown: str, output: str) -> bool:
-    """Whether a document shows an output; a line `...` stands for lines that it leaves out."""
+    """Return whether a document shows an output; a line `...` stands for lines that it leaves out."""
     pattern = "".join(
         "(?:.*\n)+" if line.strip() == "..." else re.escape(line) for line in shown.splitlines(keepends=True)
     )

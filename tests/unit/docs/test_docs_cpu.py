@@ -1,4 +1,4 @@
-"""The examples of docs/cpu.md and of the README run on this CPU, and the page shows the error that a check gives."""
+"""The example of docs/cpu.md runs on this CPU, and the page shows the error that a check gives."""
 
 # covers: target.cpu
 
@@ -9,7 +9,7 @@ import pytest
 import tlx_xdsl
 from tests.unit.docs.documents import blocks
 
-EXAMPLES = {document: blocks(document, "python")[at] for document, at in (("docs/cpu.md", 0), ("README.md", 1))}
+EXAMPLE = blocks("docs/cpu.md", "python")[0]
 
 
 def run(path: Path, source: str) -> dict[str, object]:
@@ -20,16 +20,14 @@ def run(path: Path, source: str) -> dict[str, object]:
     return names
 
 
-@pytest.mark.parametrize("document", EXAMPLES)
-def test_the_example_runs(tmp_path, document):
-    names = run(tmp_path / "scale.py", EXAMPLES[document])
+def test_the_example_runs(tmp_path):
+    names = run(tmp_path / "scale.py", EXAMPLE)
     assert (names["y"] == names["x"] / 2).all()
 
 
 def test_an_access_outside_is_reported_as_shown(tmp_path):
     path = tmp_path / "scale.py"
-    source = EXAMPLES["docs/cpu.md"]
-    wrong = source.replace("at < n), mask=at < n)", "at < n))").replace("BLOCK=1024)", "BLOCK=1024, checks=True)")
+    wrong = EXAMPLE.replace("at < n), mask=at < n)", "at < n))").replace("BLOCK=1024)", "BLOCK=1024, checks=True)")
     assert wrong.count("at < n") == 1
     with pytest.raises(tlx_xdsl.CompilationError) as error:
         run(path, wrong)

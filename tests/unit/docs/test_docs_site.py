@@ -26,7 +26,7 @@ LANGUAGES = [(tl, language.TL_TOPICS), (tlx, language.TLX_TOPICS)]
 
 
 def documented(markdown: str) -> set[str]:
-    """What mkdocstrings documents, and the anchors that a page has by itself."""
+    """Return the names that mkdocstrings documents, and the anchors that a page has by itself."""
     return set(re.findall(r"^::: (\S+)$", markdown, re.MULTILINE)) | set(re.findall(r"\{ #(\S+) \}", markdown))
 
 
@@ -132,7 +132,7 @@ def test_the_python_interface_is_there():
 def test_every_page_is_in_the_menu():
     config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     menu = re.findall(r"([\w/-]+\.md)$", config[config.index("\nnav:") : config.index("\nhooks:")], re.MULTILINE)
-    written = {path.name for path in (ROOT / "docs").glob("*.md")}
+    written = {f"{path.relative_to(ROOT / 'docs')}" for path in (ROOT / "docs").rglob("*.md")}
     assert sorted(menu) == sorted(written | set(pages.generated()))
 
 
@@ -195,7 +195,7 @@ def test_a_notebook_s_page_has_its_text_its_code_and_what_it_shows():
     assert "import marimo" not in page
     assert "marimo-" not in page
     puzzle = notebooks.page(ROOT / "notebooks" / "puzzles" / "06_deadlock.py")
-    assert "```text\ndeadlock:9:17: error: deadlock: " in puzzle
+    assert "```text\n06_deadlock.py:47:21: error: deadlock: " in puzzle
     assert "/// details | Hint\n" in puzzle
 
 

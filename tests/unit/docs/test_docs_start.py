@@ -48,7 +48,7 @@ def _inside(tmp_path, monkeypatch):
 
 
 def run_python(*arguments: str) -> str:
-    """What a program of a page prints."""
+    """Return the output of a page's program."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -62,7 +62,7 @@ def run_python(*arguments: str) -> str:
 
 
 def commands(document: str) -> dict[str, str]:
-    """What a page says that its commands print, by their first word after `tlx`."""
+    """Return the output that a page shows for its commands, by their first word after `tlx`."""
     shown = [block.removeprefix("$ tlx ").partition("\n") for block in blocks(document, "console")]
     return {command: output for command, _, output in shown}
 
@@ -77,6 +77,9 @@ def test_ten_minutes_without_a_gpu():
     run_python("run_scale.py")
     (explain, diff) = next(each for each in commands(TEN).items() if each[0].startswith("explain"))
     assert printed(explain) == diff
+    (misspelt, message) = next(each for each in commands(TEN).items() if "error:" in each[1])
+    Path("scale.py").write_text(kernel.replace("column], loaded[0])", "colum], loaded[0])"))
+    assert printed(misspelt) == message
     kept = [line for line in kernel.splitlines(keepends=True) if "barrier_wait" not in line]
     assert len(kept) == len(kernel.splitlines()) - 1
     Path("scale.py").write_text("".join(kept))
@@ -88,14 +91,14 @@ def test_ten_minutes_to_a_cubin():
     if reason := why_not_installed(NEWEST, "the page shows"):
         pytest.skip(reason)
     Path("scale.py").write_text(blocks(TEN, "python")[0])
-    (command, shown) = next(each for each in commands(TEN).items() if each[0].startswith("compile"))
+    (command, shown) = next(each for each in commands(TEN).items() if each[0].startswith("compile") and "-o" in each[0])
     # The page shows the ptxas of Triton's wheel, and a newer one may be installed.
     output = printed(command).replace(str(found()[0]), "ptxas 13.4.59 (triton's ptxas-blackwell)")
     assert shows(shown, output), output
 
 
 def compile_commands() -> list[str]:
-    """What the page about compiling types."""
+    """List the commands that the page about compiling types."""
     return [re.split(r"  +#", line)[0].removeprefix("tlx ") for line in blocks(COMPILE, "sh")[0].splitlines()]
 
 

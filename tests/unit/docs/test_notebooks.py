@@ -35,7 +35,7 @@ def _without_triton(request, monkeypatch):
 
 @pytest.fixture(scope="module")
 def walked():
-    """What `walk_a_kernel` shows and defines as it stands, without Triton."""
+    """Run `walk_a_kernel` as it stands, without Triton; return what it shows and defines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tlx_xdsl.backend, "installed_triton_version", lambda: None)
         return run("walk_a_kernel")
@@ -91,7 +91,7 @@ def test_finding_a_race():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_a_script(path):
-    """In a process of its own, without Triton."""
+    """Run the notebook in a process of its own, without Triton."""
     code = (
         "import runpy, sys; sys.modules['triton'] = None; import tlx_xdsl.backend as b; "
         "b.installed_triton_version = lambda: None; runpy.run_path(sys.argv[1], run_name='__main__')"

@@ -16,23 +16,16 @@ def readme_kernel() -> str:
 
 
 @pytest.mark.parametrize("emit", ["ttir,ttgir", pytest.param("ptx,cubin,json", marks=pytest.mark.backend)])
-def test_the_kernel_compiles(tmp_path, emit, capsys):
+def test_the_kernel_compiles(tmp_path, emit):
     path = tmp_path / "tile_copy.py"
     path.write_text(readme_kernel())
     output = tmp_path / "build"
     assert main(["compile", f"{path}:tile_copy", "--target", "sm_90a", "-o", str(output), "--emit", emit]) == 0
     assert {file.name for file in output.iterdir()} == {f"tile_copy.{stage}" for stage in emit.split(",")}
-    if "ptx" in emit:
-        report = capsys.readouterr().out
-        for line in re.findall(r"^    (TMA loads|TMA stores|mbarrier waits) +(\d+)$", README, re.MULTILINE):
-            assert re.search(rf"{line[0]} +{line[1]}$", report, re.MULTILINE)
 
 
-def test_the_mistake_is_reported_as_printed(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("tile_copy.py").write_text(readme_kernel().replace("[row, 0], loaded[0])", "[rov, 0], loaded[0])"))
-    assert main(["compile", "tile_copy.py:tile_copy"]) == 1
-    assert f"$ tlx compile tile_copy.py:tile_copy\n{capsys.readouterr().err}```" in README
+def test_the_first_page_is_short():
+    assert len(README.splitlines()) <= 130
 
 
 def test_the_links_lead_somewhere():
@@ -46,6 +39,20 @@ def test_the_links_lead_to_every_page():
     assert linked == {page.name for page in (ROOT / "docs").glob("*.md")}
 
 
+def test_a_page_leads_to_its_notes():
+    """Links between the pages lead somewhere, and each note has one."""
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    linked: set[Path] = set()
+    generated = ("reference/", "notebooks/", "index.md")
+    for page in pages:
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\(((?!https?:)[^)#\s]+\.md)", text):
+            to = (page.parent / target).resolve()
+            assert to.exists() or str(to.relative_to(ROOT / "docs")).startswith(generated), f"{page.name}: {target}"
+            linked.add(to)
+    assert {page for page in pages if page.parent.name == "notes"} <= linked
+
+
 def test_the_named_files_and_targets_exist():
     for name in re.findall(r"`(tlx_xdsl/[\w/]+\.py)`", README):
         assert (ROOT / name).exists(), name
@@ -54,7 +61,10 @@ def test_the_named_files_and_targets_exist():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+PAGES = ["CONTRIBUTING.md", *(f"{path.relative_to(ROOT)}" for path in (ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_the_pages_name_files_that_exist(page: str):
     text = (ROOT / page).read_text(encoding="utf-8")
     named = set(re.findall(r"(?<![\w/.-])((?:tests/\w+|tlx_xdsl|benchmarks|release)/[\w./]*\w)", text))

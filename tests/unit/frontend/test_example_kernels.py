@@ -37,7 +37,7 @@ def build(spec, *, dtype="fp16", head_dim=128, **constexprs):
 
 
 def operations(module):
-    """How often each operation occurs."""
+    """Count each kind of operation."""
     return Counter(type(op) for op in module.walk())
 
 

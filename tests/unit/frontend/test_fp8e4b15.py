@@ -54,7 +54,7 @@ def numbers(bits):
 
 
 def nearest(values):
-    """What the float16s become: the nearest number, away from zero when there are two, 1.75 at most."""
+    """Round float16s to the nearest number, away from zero when there are two, 1.75 at most."""
     largest = 0x7E
     sizes = numbers(np.arange(largest + 1))
     size = np.where(np.isnan(values), np.inf, np.abs(values.astype(np.float64)))

@@ -1,4 +1,4 @@
-"""What scripts for Meta's Triton write beyond stock's language."""
+"""Spellings of scripts for Meta's Triton beyond stock's language."""
 
 # covers: tl.matrix
 

@@ -1,4 +1,4 @@
-"""What stock Triton refuses is refused here, statement by statement: `tests/oracle/refusals.py`."""
+"""Refusals of stock Triton, each of which we refuse, too: `tests/oracle/refusals.py`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _statements(path: Path) -> Counter[str]:
-    """How many `raise` and `assert` each function of a file has."""
+    """Count the `raise` and `assert` of each function of a file."""
     found: Counter[str] = Counter()
 
     def walk(node: ast.AST, name: str) -> None:

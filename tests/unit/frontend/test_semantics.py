@@ -1,4 +1,4 @@
-"""What expressions and statements of a kernel become."""
+"""Meaning of a kernel's expressions and statements."""
 
 import pytest
 

@@ -94,7 +94,7 @@ def test_digits_that_cancel_are_not_compared(changed: Callable[[str, str], None]
 
 
 def test_numbers_out_of_an_integer_s_range_are_no_fault(changed: Callable[[str, str], None]):
-    """Of 228 and more as 8 bits stock Triton's code keeps 16."""
+    """Stock Triton's code keeps 16 of 228 and more as 8 bits."""
     found = verdict(elementwise(quantized, n=250))
     assert found.outcome == "clean"
     said = "the kernel converts numbers that are out of range to integers, which may be anything, at "

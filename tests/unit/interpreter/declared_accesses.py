@@ -1,4 +1,4 @@
-"""What operations declare and what they make, access by access, in the same terms."""
+"""Accesses that operations declare and make, in the same terms."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Item:
         return " ".join(part for part in (*parts, "of other CTAs" if self.cluster else "") if part)
 
     def allows(self, made: Item) -> bool:
-        """Whether this declaration covers what was made."""
+        """Return whether this declaration covers what was made."""
         return (
             self.operand == made.operand
             and self.kind == made.kind
@@ -49,19 +49,19 @@ class Item:
         )
 
     def is_made_by(self, made: Item) -> bool:
-        """Whether an access is just what is declared, where that promises less."""
+        """Return whether an access is just what is declared, where that promises less."""
         is_whole = made.has_end or made.kind not in DATA
         return self.allows(made) and is_whole and self.space == made.space and self.cluster == made.cluster
 
 
 def declares(class_: type[Operation]) -> bool:
-    """Whether operations of a class declare effects."""
+    """Return whether operations of a class declare effects."""
     return hasattr(class_, "EFFECTS") or hasattr(class_, "effects")
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What an operation declares, with one item for each flag."""
+    """Declaration of an operation, with one item for each flag."""
 
     items: frozenset[Item] | None
     """None where it may access anything."""
@@ -101,7 +101,7 @@ def names_of(op: Operation) -> dict[Any, list[str]]:
 
 @dataclass(frozen=True)
 class Finding:
-    """Where what operations of a class have made differs from what they declare."""
+    """Difference between the accesses that operations of a class have made and those that they declare."""
 
     op: str
     what: str

@@ -29,7 +29,7 @@ PAIR = {"cluster": (2, 1, 1), **HOPPER}
 
 @tlx_xdsl.jit
 def hints(x_desc, x_ptr, y_ptr):
-    """What moves no data: prefetches, remarks on layouts, and the dependencies of grids."""
+    """Give hints that move no data: prefetches, remarks on layouts, and the dependencies of grids."""
     tlx.async_descriptor_prefetch_tensor(x_desc, [0, 0])
     tlx.prefetch(x_desc, tensormap=True)
     tlx.prefetch(x_ptr)
@@ -119,7 +119,7 @@ KERNELS: dict[str, Callable[[str], None]] = {
 
 
 def _text(arguments: str, body: str, *values: Any, **options: Any) -> Callable[[], None]:
-    """What runs a text; arrays are copied, so that it can run again."""
+    """Return a function that runs a text; arrays are copied, so that it can run again."""
     return lambda: run(
         arguments, body, [value.copy() if isinstance(value, np.ndarray) else value for value in values], **options
     )

@@ -14,7 +14,7 @@ from tlx_xdsl.text.parser import parse_module
 
 
 def call(text: str, *values: Any, memory: GlobalMemory | None = None) -> Any:
-    """What the only function of a module returns for values of its arguments: arrays, numpy scalars, addresses."""
+    """Call the only function of a module with values of its arguments: arrays, numpy scalars, addresses."""
     plan = make_plan(parse_module(text))
     cluster = Cluster(Launch(plan, memory or GlobalMemory(), (1, 1, 1), (1, 1, 1), values))
     cluster.begin((0, 0, 0))

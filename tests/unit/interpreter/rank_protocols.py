@@ -84,7 +84,7 @@ class _Access:
 
 @dataclass
 class Outcome:
-    """What is wrong with a protocol: accesses that nothing orders, and ranks that never end."""
+    """Faults of a protocol: accesses that nothing orders, and ranks that never end."""
 
     races: list[tuple[_Access, _Access]] = field(default_factory=list)
     stuck: list[int] = field(default_factory=list)

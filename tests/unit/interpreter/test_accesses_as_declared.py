@@ -1,4 +1,4 @@
-"""What operations declare (`dialects/base/effects.py`) is what they do in the interpreter, over all kernels together.
+"""Agreement of declarations (`dialects/base/effects.py`) with the interpreter, over all kernels together.
 
 What is made and not declared is a fault of the declaration; what is declared and never made is one, too, unless it is
 listed here with the reason. Each operation that declares something runs in one of the kernels.
@@ -161,7 +161,7 @@ def run_library() -> None:
 
 @pytest.fixture(scope="module")
 def recorded() -> Iterator[Recorder]:
-    """What operations have made in all kernels."""
+    """Record the accesses of operations in all kernels."""
     with recording() as recorder, pytest.MonkeyPatch.context() as monkeypatch:
         run_small()
         run_galleries()

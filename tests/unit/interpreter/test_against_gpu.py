@@ -16,7 +16,7 @@ SHAPES = ((512, 512, 512), (1000, 1304, 712), (256, 512, 4096))
 
 
 def ulps(found: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """By how many f16 numbers two arrays differ, element by element."""
+    """Count the f16 numbers between two arrays, element by element."""
 
     def order(values: np.ndarray) -> np.ndarray:
         bits = values.view(np.int16).astype(np.int32)

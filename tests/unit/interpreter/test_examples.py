@@ -20,7 +20,7 @@ RUNS = [
 
 
 def warnings_of(reported):
-    """What was reported, without the remark that copies of arguments without a known alignment are narrow."""
+    """Return the warnings, without the remark that copies of arguments without a known alignment are narrow."""
     return [each for each in reported.warnings if each.severity != "remark"]
 
 

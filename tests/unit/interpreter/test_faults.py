@@ -1,4 +1,4 @@
-"""What a kernel does wrong is reported at its line, in words that say what to do."""
+"""Mistakes of a kernel, reported at their lines, in words that say what to do."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What kernels print and assert."""
+"""Prints and assertions of kernels."""
 
 # covers: tl.debug, tt.debug
 

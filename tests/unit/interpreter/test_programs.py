@@ -46,7 +46,7 @@ def spins_for_ever(flag):
 
 
 def test_spinning_for_ever_is_reported():
-    """At once: what it reads stays as it is."""
+    """The report comes at once: what the loop reads stays as it is."""
     with pytest.raises(Deadlock, match="polls global memory in a loop, and no one writes there any more") as caught:
         spins_for_ever.interpret(2, np.zeros(1, np.int32))
     assert "tl.atomic_add(flag, 0)" in caught.value.source_line

@@ -25,7 +25,7 @@ def words(bits: int = 32) -> np.ndarray:
 
 
 def run(code: str, *arguments: np.ndarray, result: int = 32, special: dict[str, int] | None = None) -> np.ndarray:
-    """What `$0` holds; the arguments are `$1`, `$2`, ..."""
+    """Return the contents of `$0`; the arguments are `$1`, `$2`, ..."""
     given = {f"${number + 1}": values for number, values in enumerate(arguments)}
     count = len(arguments[0]) if arguments else COUNT
     return Program(code).run(count, given, {"$0": result}, (special or {}).get)["$0"]

@@ -63,7 +63,7 @@ def follow(x, pads, steps, count, seen):
 
 
 def interpreted(protocol: Protocol, **options) -> str:
-    """What a run of the interpreter finds."""
+    """Return the finding of a run of the interpreter."""
     world, longest = len(protocol), max(map(len, protocol)) or 1
     lists = [np.zeros(longest * 3, np.int32) for _ in protocol]
     for steps, listed in zip(protocol, lists, strict=True):

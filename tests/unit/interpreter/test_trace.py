@@ -79,7 +79,7 @@ def test_slices_of_a_row_follow_each_other(trace):
 
 
 def test_every_turn_is_a_slice_or_a_completion(trace):
-    """Of the logical time, each unit belongs to one turn of one task, or to the end of one operation."""
+    """Each unit of the logical time belongs to one turn of one task, or to the end of one operation."""
     kinds = ("TMA", "wgmma")
     turns = [
         event["ts"]

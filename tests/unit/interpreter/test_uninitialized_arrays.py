@@ -16,7 +16,7 @@ DESCRIPTOR = tlx_xdsl.TensorDescriptor.from_tensor
 
 
 def fault_of(kernel, *arguments, grid=1, **options):
-    """What a run of the kernel reports, or None."""
+    """Return the report of a run of the kernel, or None."""
     try:
         tlx_xdsl.interpret(kernel, grid, *arguments, **options)
     except Fault as fault:

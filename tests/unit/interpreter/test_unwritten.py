@@ -32,7 +32,7 @@ def reported_once(result, place: str, name: str):
 
 
 class Attention:
-    """Its operands, and what must come out."""
+    """Operands of an attention, and the expected result."""
 
     def __init__(self, blocks: int = 3, programs: int = 2):
         rng = np.random.default_rng(0)
@@ -195,7 +195,7 @@ def test_shared_memory(dtype, chooses):
 
 @tlx_xdsl.jit
 def parts(out_ptr, DTYPE: tl.constexpr, WRITTEN: tl.constexpr, FIRST: tl.constexpr):
-    """Of 16 elements, some of the bytes are written, as bytes: `WRITTEN` of them from `FIRST` on."""
+    """Write some bytes of 16 elements, as bytes: `WRITTEN` of them from `FIRST` on."""
     values = tlx.local_alloc((16,), DTYPE, 1)
     raw = tlx.local_reinterpret(values[0], tl.uint8, [16 * tlx.size_of(DTYPE)])
     tlx.local_store(tlx.local_slice(raw, [FIRST], [WRITTEN]), tl.zeros((WRITTEN,), tl.uint8))
@@ -255,7 +255,7 @@ def overwritten(out_ptr, ALL: tl.constexpr):
 
 @pytest.mark.parametrize("all_", [True, False])
 def test_what_another_buffer_has_overwritten(all_):
-    """Also where the rest of the buffer is uninitialized."""
+    """The rest of the buffer may be uninitialized."""
     report = fault(overwritten, np.zeros(64, np.float32), all_, unwritten="warn")
     assert "is read, but 'b', which lies at the same place, has overwritten it: 16 of its 64 elements" in report.message
 

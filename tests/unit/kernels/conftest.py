@@ -1,4 +1,4 @@
-"""What the tests of kernels on a GPU need: Hopper, and references in float32."""
+"""Requirements of tests of kernels on a GPU: Hopper, and references in float32."""
 
 import pytest
 

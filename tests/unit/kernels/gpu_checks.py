@@ -38,7 +38,7 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether it holds."""
+        """True if it holds."""
         return self.error < self.limit
 
     def __str__(self) -> str:

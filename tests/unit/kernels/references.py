@@ -32,7 +32,7 @@ def poisoned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def seen(queries: int, keys: int, causal: bool, window: Any = None, align: str = "top-left") -> np.ndarray:
-    """Which keys each query sees, (queries, keys)."""
+    """Return which keys each query sees, (queries, keys)."""
     left, right = window or (None, None)
     distance = np.arange(keys)[None, :] - np.arange(queries)[:, None]
     if align == "bottom-right":

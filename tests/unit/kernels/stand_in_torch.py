@@ -22,7 +22,7 @@ META = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [64, 64], "f
 
 
 def described(spelled):
-    """What stock Triton would say of a descriptor of this type."""
+    """Describe a descriptor of this type as stock Triton does."""
     outer = [1] * (spelled.count(",") - 1)
     return META | {"elem_size": 4 if "fp32" in spelled else 2, "block_size": [*outer, *META["block_size"]]}
 
@@ -45,7 +45,7 @@ class Device:
 
 @dataclass
 class Tensor:
-    """As much of a tensor as a plan asks for: fp16 by rows, if not said otherwise."""
+    """Stand-in with as much of a tensor as a plan asks for: fp16 by rows, if not said otherwise."""
 
     shape: tuple = (64, 128)
     address: int = 0x1000
@@ -143,7 +143,7 @@ class OutOfMemoryError(RuntimeError):
 
 @dataclass
 class Torch:
-    """What a test changes and looks at."""
+    """Stand-in for torch that a test changes and looks at."""
 
     cuda: Cuda
     stream: int = 0

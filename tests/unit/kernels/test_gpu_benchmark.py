@@ -31,7 +31,7 @@ def a_record(**changes):
 
 
 def test_ratio_is_the_median_of_the_rounds():
-    """Not the ratio of the medians, which would be 1.1: what slows both down in a round leaves its ratio as it is."""
+    """The ratio of the medians would be 1.1: what slows both down in a round leaves its ratio as it is."""
     assert report.ratio(a_case([1.0, 2.0, 4.0], [2.0, 2.2, 8.4]), "cool") == 2.0
     assert report.ratio(a_case([], [2.0]), "cool") is None
     assert report.geometric_mean([1.0, 4.0]) == 2.0
@@ -160,7 +160,7 @@ def test_no_time_left(tmp_path):
 @pytest.mark.backend
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_dry_run(tmp_path):
-    """Everything but the GPU: kernels in the interpreter, rivals compiled or on the CPU, made-up times."""
+    """All but the GPU runs: kernels in the interpreter, rivals compiled or on the CPU, made-up times."""
     families = (
         [
             "gemm-fp16", "attention-64-fp16", "attention-backward-bf16", "decode",

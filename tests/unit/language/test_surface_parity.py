@@ -68,7 +68,7 @@ def default(value: Any) -> Any:
 
 
 def has_meaning(function: Any) -> bool:
-    """Whether the frontend can do something with `function`: it has a handler, or a body."""
+    """Return whether the frontend can do something with `function`: it has a handler, or a body."""
     name = builtin_name(function)
     if name in ("tl.range", "tl.static_range", "tl.condition"):
         return True  # the frontend looks at these in `for` and `while`

@@ -1,4 +1,4 @@
-"""What stock Triton says about a layout, asked in a process of its own: on a layout that it does not like it aborts.
+"""Questions to stock Triton about layouts, in a process of its own: on a layout that it does not like it aborts.
 
 A question is a tuple that begins with its name:
 
@@ -6,6 +6,7 @@ A question is a tuple that begins with its name:
   Triton 3.7 it answers for register layouts only; no version has a constructor for generic_linear, and padded_shared
   has no linear layout as a whole.
 - `("alignment", layout, shape)`: bytes that the address of a shared-memory buffer is a multiple of (Triton 3.7).
+- `("view", layout, shape, by_hardware)`: what stock prints of a layout, by the tensor's elements or by the hardware.
 - `("accepts", text)`: whether the module parses and verifies.
 - `("prints", text)`: the module, parsed and printed.
 - `("shared bytes", text)`, `("tmem columns", text)`: what the module's buffers take.
@@ -109,7 +110,7 @@ def module_text(body: str, num_ctas: int = 1, num_warps: int = 4) -> str:
 
 
 def same_buffer(layout: Layout, shape: Ints, element: str, other: Layout) -> Question:
-    """Whether a buffer of `shape` in `layout` is one in the layout `other`: Triton compares what a transposition that
+    """Return whether a buffer of `shape` in `layout` is one in `other`: Triton compares what a transposition that
     moves nothing infers with what it is declared to give, as linear layouts.
     """
     return _same("ttg.memdesc_trans", f"{_shape(shape)}{element}", layout, other, len(shape), _BUFFER)

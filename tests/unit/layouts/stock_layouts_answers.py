@@ -75,6 +75,20 @@ class Stock:
             found = gluon_ir.compute_tmem_reg_layout(element, shape, shape, encoding, 4, "32x32b")
         return None if found is None else bases_in(found)
 
+    def view(self, layout: Layout, shape: Ints, by_hardware: bool) -> str:
+        match layout:
+            case BlockedLayout(spt, threads, warps, order):
+                found = gl.BlockedLayout(list(spt), list(threads), list(warps), list(order))
+            case NvidiaMmaLayout(major, minor, warps, _, instr_shape):
+                found = gl.NVMMADistributedLayout([major, minor], list(warps), list(instr_shape))
+            case SwizzledSharedLayout(vec, per_phase, max_phase, order):
+                found = gl.SwizzledSharedLayout(vec, per_phase, max_phase, list(order))
+            case NvmmaSharedLayout(width, transposed, bits):
+                found = gl.NVMMASharedLayout(width, bits, 2, transposed)
+            case _:
+                raise ValueError(f"no view of {layout}")
+        return gluon_ir.get_layout_view(found, list(shape), by_hardware)
+
     def parse(self, text: str) -> Any:
         with tempfile.NamedTemporaryFile("w", suffix=".ttgir") as file:
             file.write(text)

@@ -1,4 +1,4 @@
-"""What stock Triton lowers layouts to: modules in, the memory instructions of their PTX out, without a clean-up pass.
+"""Lowering of layouts by stock Triton: modules in, memory instructions of PTX out, without a clean-up pass.
 
 Run as a program it reads a JSON list of modules from standard input and prints their PTX and shared memory: an
 assertion of stock Triton then ends that process, not the tests'.
@@ -21,7 +21,7 @@ _ELEMENT = {8: "i8", 16: "f16", 32: "f32", 64: "f64"}
 
 
 def memory_instructions(modules: list[str]) -> list[dict[str, int]]:
-    """For each module how many instructions of each kind a thread executes, and `scratch`: bytes of shared memory.
+    """Count instructions by kind, as a thread executes them, for each module; `scratch`: bytes of shared memory.
 
     A load or store is named with the bits that it moves, `ld.shared 128`, which versions spell in different ways.
     """

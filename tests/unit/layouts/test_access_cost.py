@@ -31,7 +31,7 @@ WORD = 4
 
 
 def elements_of(layout, shape):
-    """For each warp, lane and register the element, in the order of registers; copies in registers left out."""
+    """Return the element of each warp, lane and register, in the order of registers, without copies in registers."""
     linear = distributed_to_linear(layout, shape)
     names = linear.in_sizes
     registers = [1 << bit for bit, basis in enumerate(linear.packed_bases("register")) if basis]
@@ -293,7 +293,7 @@ def holders(layout, shape):
 
 
 def counted_kind(source, target, shape):
-    """Who must be asked for what a thread needs."""
+    """Return the kind of conversion by who must be asked for what a thread needs."""
     have, need = holders(source, shape), holders(target, shape)
     warps = range(max(warp for warp, _ in need) + 1)
     # More warps on one side hold copies.

@@ -30,7 +30,7 @@ ROW_MAJOR = SwizzledSharedLayout(1, 1, 1, (1, 0))
 
 
 def memory(layout: SharedLayout, shape: Ints) -> list[int | None]:
-    """What the buffer of bytes 0, 1, 2, ... looks like; None is padding."""
+    """Lay out the buffer of bytes 0, 1, 2, ...; None is padding."""
     cells: list[int | None] = [None] * shared_bytes(layout, shape, 8)
     for value, place in enumerate(shared_addresses(layout, shape, 8).flat):
         cells[place] = value

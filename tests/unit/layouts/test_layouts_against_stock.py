@@ -60,7 +60,7 @@ def cases(family: str) -> list[Case]:
 
 
 def stock_is_no_guide(layout: Layout, shape: Ints) -> bool:
-    """What the version at hand answers by ending the process, or (3.7, CTA pairs) with rows and columns mixed up."""
+    """Return whether the version at hand ends the process, or (3.7, CTA pairs) mixes up rows and columns."""
     parent = layout
     while isinstance(parent, SliceLayout):
         parent = parent.parent
@@ -199,7 +199,7 @@ def test_alignment(family: str):
 
 @pytest.mark.parametrize("family", IN_SHARED_MEMORY)
 def test_shared_memory_that_a_buffer_takes(family: str):
-    """Also of pipelined buffers, which have one dimension more than their layout."""
+    """Pipelined buffers, which have one dimension more than their layout, are among them."""
     drawn: list[Case] = []
     for index, (layout, shape) in enumerate(cases(family)):
         drawn.append((layout, (3, *shape) if index % 3 == 0 else shape))

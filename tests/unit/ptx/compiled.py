@@ -19,7 +19,7 @@ _compile = ptx_stage.compiled
 
 
 def compiled_once(source: Any, specialization: Any, options: Any) -> Any:
-    """What stock Triton makes of a kernel, compiled once for all tests of this process."""
+    """Compile a kernel with stock Triton, once for all tests of this process."""
     choices = options.num_stages, options.mends
     key = (source.name, source.filename if hasattr(source, "filename") else "", repr(specialization), choices)
     if key not in _found:

@@ -38,7 +38,7 @@ def line_of(text: str, part: str) -> int:
 
 
 def each_thread(body: str, *inputs: np.ndarray, dtype: type = np.uint32, count: int = 32) -> np.ndarray:
-    """What a body leaves in `%r1` or `%rd1` of each thread, whose inputs are in `%r10`, ... or `%rd10`, ...."""
+    """Return each thread's `%r1` or `%rd1` after a body, whose inputs are in `%r10`, ... or `%rd10`, ...."""
     size = np.dtype(dtype).itemsize
     loads = "".join(
         f"    ld.param.u64 %rd20, [p{number + 1}];\n    mad.wide.u32 %rd20, %r0, {array.itemsize}, %rd20;\n"

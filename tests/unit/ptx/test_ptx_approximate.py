@@ -116,7 +116,7 @@ def through_the_machine(opcode, *operands):
 
 
 def test_forms_of_the_machine():
-    """What is subnormal, with and without `.ftz`, and divisors near the limits; each form takes its own function."""
+    """Compute subnormals, with and without `.ftz`, and divisors near the limits; each form takes its own function."""
     tiny = np.float32(2.0**-130)
     assert (through_the_machine("ex2.approx.f32", [-130, -200, 3]) == [tiny, 0, 8]).all()
     assert (through_the_machine("ex2.approx.ftz.f32", [-130, -200, 3]) == [0, 0, 8]).all()

@@ -141,7 +141,7 @@ def test_asynchronous_stores_have_to_be_acquired():
 
 
 def test_one_warp_acquires_for_all():
-    """It hands on by a barrier of the CTA what it has acquired; the fence of another warp comes too late."""
+    """The warp hands on by a barrier of the CTA what it has acquired; the fence of another warp comes too late."""
     first = "setp.lt.u32 %p4, %r0, 32;\n@!%p4 bra on;\n{}\non:\nbar.sync 0;\n"
     give = GIVE.replace("%r3], %r1", "%r3], 7").replace("bar.warp.sync -1", "bar.sync 0")
     run(READY, give, first.format(WAIT_CLUSTER), TAKE, MEET, warps=2)

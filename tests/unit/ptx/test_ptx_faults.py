@@ -1,4 +1,4 @@
-"""What a kernel does wrong with memory is reported at its line."""
+"""Mistakes of a kernel with memory, reported at their lines."""
 
 import numpy as np
 import pytest

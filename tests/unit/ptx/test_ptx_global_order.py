@@ -113,7 +113,7 @@ ALL = "mad.wide.u32 %rd1, %r0, 4, %rd0;\n"
 
 @pytest.mark.parametrize(("address", "is_right"), [(OWN, True), (ALL, False)])
 def test_two_ctas_write_one_element(address, is_right):
-    """That both write the same value is no excuse, as in the interpreter: whose is there is not known."""
+    """The same value is no excuse, as in the interpreter: whose is there is not known."""
     text = kernel(address + "st.global.b32 [%rd1], 7;", threads=32)
     if is_right:
         run(text)
@@ -122,7 +122,7 @@ def test_two_ctas_write_one_element(address, is_right):
 
 
 def test_who_does_not_talk_is_not_asked():
-    """As in the interpreter: kernels without atomic operations and the like are compared where that is asked for."""
+    """Kernels without atomic operations and the like are compared where that is asked for, as in the interpreter."""
     run(kernel(ALL + "st.global.b32 [%rd1], 7;"), global_order=None)
     atomic = "red.relaxed.gpu.global.add.u32 [%rd0+128], 1;\n"
     refused(kernel(ALL + atomic + "st.global.b32 [%rd1], 7;"), "this writes byte", global_order=None)
@@ -135,7 +135,7 @@ def test_a_write_after_a_read():
 
 
 def test_narrow_and_wide_accesses():
-    """What 16 bytes have read, one byte writes."""
+    """One byte is written of 16 bytes that were read."""
     wide = "mad.wide.u32 %rd1, %r0, 16, %rd0;\n    ld.global.v4.b32 {%r3, %r4, %r5, %r6}, [%rd1];\n"
     store = "mov.u32 %r1, %ctaid.x;\n    setp.eq.u32 %p1, %r1, 1;\n    setp.eq.and.u32 %p2, %r0, 0, %p1;\n"
     text = kernel(wide + store + "@%p2 st.global.b8 [%rd0+21], 1;")

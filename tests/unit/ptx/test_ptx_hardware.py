@@ -32,7 +32,7 @@ def test_products_of_mma_have_the_bits_of_the_gpu(name):
     "name", [name for name in RESULTS.cases if name not in PRODUCTS] if volume.is_full() else SHORT
 )
 def test_kernels_have_the_bits_of_the_gpu(name):
-    """Of a case that differed when the results were kept, the first elements are compared."""
+    """Compare the first elements of a case that differed when the results were kept."""
     expected = RESULTS.cases[name]
     done = launches.run(CASES[name])
     same = [kept.digest(each) for each in done.outputs] == expected.hashes

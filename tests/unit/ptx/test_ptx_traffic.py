@@ -1,4 +1,4 @@
-"""What a profile counts, against the costs that `layouts` derives without addresses, and by hand."""
+"""Counts of a profile, against the costs that `layouts` derives without addresses, and by hand."""
 
 import numpy as np
 import pytest

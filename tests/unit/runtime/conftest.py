@@ -30,7 +30,7 @@ PRIMARY_CONTEXT, MODULE, FUNCTION = 0xC0, 0xD0, 0xF0
 
 @dataclass
 class Launch:
-    """What one cuLaunchKernelEx was given, read from C memory."""
+    """Parameters of one cuLaunchKernelEx, read from C memory."""
 
     grid: tuple
     block: tuple

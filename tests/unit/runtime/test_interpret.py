@@ -162,7 +162,7 @@ def test_parameters_win_over_options_of_the_same_name():
 
 
 class Torch:
-    """What the interpreter asks of a tensor of torch's."""
+    """Stand-in with what the interpreter asks of a tensor of torch's."""
 
     def __init__(self, array: np.ndarray, dtype: str, device: str = "cpu"):
         self.array, self.dtype, self.shape = array, f"torch.{dtype}", array.shape
@@ -228,7 +228,7 @@ def two_warps_at_tensor_memory(x):
 
 
 def test_a_pass_s_refusal_is_the_located_error():
-    """Only whole warp groups reach tensor memory; the pass that gives it layouts says so, before anything runs."""
+    """A module with fewer than whole warp groups at tensor memory is refused before anything runs."""
     x = np.zeros(1, np.float32)
     with pytest.raises(tlx_xdsl.CompilationError, match=r"test_interpret.py:\d+:\d+: error: tensor memory is read and"):
         two_warps_at_tensor_memory.interpret(1, x, target="sm_100a", stage="ttgir")

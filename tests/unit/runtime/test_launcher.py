@@ -454,7 +454,7 @@ def test_wrong_grid(bench, grid, message):
 
 
 def test_signature_that_is_not_the_cubins(bench):
-    """With too few parameters the driver would read past the end of our list."""
+    """The driver would read past the end of our list with too few parameters."""
     b = bench(numbered("i32"), [4, 4])
     with pytest.raises(ValueError, match=r"makes parameters of \[4, 8, 8\] bytes, the cubin declares \[4, 4, 8"):
         b.launch(1)

@@ -40,7 +40,7 @@ class OnGpu(FakeTensor):
 
 
 class Memory:
-    """What torch gives as memory on a GPU, with what a launch of the probed PTX has left there."""
+    """Stand-in for torch's memory on a GPU, with what a launch of the probed PTX has left there."""
 
     def __init__(self, texts: list[str], words: int):
         self._texts, self._words = texts, words

@@ -147,7 +147,7 @@ def test_what_comes_of_numbers_out_of_range_is_no_difference(run):
     [(1.0, 1.0, False), (1.5, 1.0, False), (1.5, 1.5, True), (2.0, 1.5, True)],
 )
 def test_contraction_alone_is_no_difference(fused, apart, is_wrong):
-    """Without it, the PTX has the interpreter's numbers."""
+    """The PTX has the interpreter's numbers without contraction."""
     array = np.zeros(8, np.float32)
 
     def run(more):

@@ -1,4 +1,4 @@
-"""What a launch has computed against a reference: arrays of numpy, and tensors of torch by a stand-in."""
+"""Results of a launch against a reference: arrays of numpy, and tensors of torch by a stand-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler of a signal raises while a kernel is compiled or run is not a defect of the kernel, nor of ours."""
+"""Exceptions of a signal's handler, during a compile or a run, are no defects of the kernel, nor of ours."""
 
 from __future__ import annotations
 

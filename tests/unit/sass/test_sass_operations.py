@@ -1,4 +1,4 @@
-"""What is computed of integers on both sides, by what ptxas makes of each operation of PTX."""
+"""Integer arithmetic on both sides, by what ptxas makes of each operation of PTX."""
 
 import subprocess
 from dataclasses import replace
@@ -23,7 +23,7 @@ def assembled(text, folder):
 
 @pytest.mark.parametrize("begin", [FROM_MEMORY, FROM_PARAMETERS], ids=["vector", "uniform"])
 def test_each_operation(begin, tmp_path):
-    """Of words in registers of threads, and of words that all threads have, for which there are other units."""
+    """Compare words in registers of threads, and words that all threads have, for which there are other units."""
     text = kernel(begin)
     report = validate(text, assembled(text, tmp_path))
     assert report.findings == ()

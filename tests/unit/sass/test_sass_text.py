@@ -1,4 +1,4 @@
-"""What `nvdisasm` prints, and what is said where it cannot be asked."""
+"""Text that `nvdisasm` prints, and the message where it cannot be asked."""
 
 from pathlib import Path
 

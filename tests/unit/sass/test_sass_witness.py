@@ -48,7 +48,7 @@ def test_a_later_assembler_makes_it_right(tmp_path):
 
 
 def test_changed_operands_are_found():
-    """In the chains of uniform registers, of which descriptors are made; what is left is equal, or never used."""
+    """Change operands in chains of uniform registers, which make descriptors; the rest is equal, or never used."""
     known = {(each.sass_address, each.message) for each in report(code()).findings}
     chance, tried, found = random.Random(5), 0, 0
     made = code()
@@ -77,7 +77,7 @@ def test_waits():
 
 
 def test_registers_of_products():
-    """Without the wait for the products, their sums are taken before they are there."""
+    """The sums of products are taken before they are there without the wait for them."""
     changed = code()
     places = [number for number, each in enumerate(changed.instructions) if each.opcode.startswith("WARPGROUP.DEPBAR")]
     del changed.instructions[places[1]]
@@ -95,7 +95,7 @@ def changed_instruction(text, **changes):
 
 
 def test_a_descriptor_that_is_made_of_data():
-    """What the floating-point units make is another number than any address.
+    """Results of the floating-point units are other numbers than any address.
 
     ptxas 12.8 makes descriptors of a factor of the sums, in blocks of 32 of 128 rows, with Triton 3.7.1: an illegal
     memory access on a GPU, where T = 128, K = 64 or 128, fp16, 4 warps and 2 stages.

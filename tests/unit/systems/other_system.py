@@ -1,4 +1,4 @@
-"""This Python, made to lack what another system lacks: in a process of its own, before the package is imported.
+"""Python as if on a system that lacks things: in a process of its own, before the package is imported.
 
     python -m tests.unit.systems.other_system win32 import
     python -m tests.unit.systems.other_system win32 run kernels.py:scale --grid 4 --arg x=randn[1024]

@@ -1,4 +1,4 @@
-"""Everything that starts processes, where a script has chosen how processes are started: `forkserver` is what Python
+"""Starts of processes, where a script has chosen how processes are started: `forkserver` is what Python
 3.14 does by default, `spawn` what all systems have.
 
     python -m tests.unit.systems.start_methods forkserver

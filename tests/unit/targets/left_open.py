@@ -48,7 +48,7 @@ class Case:
         return {name: arrays[name] for name in self.outputs}
 
     def differences(self, machine: str) -> list[str]:
-        """What a machine gives otherwise than numpy."""
+        """Describe the results in which a machine differs from numpy."""
         said: list[str] = []
         for name, found in self.run(machine).items():
             expected = self.outputs[name]
@@ -60,7 +60,7 @@ class Case:
 
 
 def same(found: Any, expected: Any, ulps: float) -> Any:
-    """Which elements are equal: in every bit, or as NaN, or within a distance."""
+    """Return which elements are equal: in every bit, or as NaN, or within a distance."""
     bits = np.dtype(f"u{found.itemsize}")
     equal = found.view(bits) == expected.view(bits)
     if found.dtype.kind in "iub":
@@ -141,7 +141,7 @@ TYPES = {"i16": "i2", "i32": "i4", "i64": "i8", "u16": "u2", "u32": "u4", "u64":
 
 
 def saturated(x: Any, dtype: Any) -> Any:
-    """To nearest even; beyond the largest number it is that, and infinities, too."""
+    """Round to nearest even; numbers beyond the largest, and infinities, become the largest."""
     top = np.float32(ml_dtypes.finfo(dtype).max)
     return np.clip(x, -top, top).astype(dtype)
 
@@ -336,7 +336,7 @@ def pairs(dtype: Any) -> tuple[Any, Any]:
 
 
 def extremum(a: Any, b: Any, *, low: bool, nan: bool) -> Any:
-    """Of two zeros by their sign; a NaN loses, or wins."""
+    """Choose of two zeros by their sign; a NaN loses, or wins."""
     wide, other = a.astype(np.float64), b.astype(np.float64)
     first = (wide < other) | ((wide == other) & (np.signbit(wide) if low else ~np.signbit(wide)))
     found = np.where(first if low else (wide > other) | ((wide == other) & ~np.signbit(wide)), wide, other)

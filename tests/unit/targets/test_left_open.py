@@ -1,4 +1,4 @@
-"""What Triton leaves open has one answer: each machine gives what numpy says (`docs/left-open.md`)."""
+"""Answers to what Triton leaves open: each machine gives what numpy says (`docs/left-open.md`)."""
 
 # covers: tl.math, tl.reduction, tt.reduce, target.cpu
 
@@ -148,7 +148,7 @@ def folded(x, y, out):
 
 
 def test_constants_are_divided_as_python_does():
-    """What the frontend computes is Python's; what the kernel computes is C's. Stock Triton does the same."""
+    """The frontend divides as Python does, the kernel as C does. Stock Triton does the same."""
     out = np.zeros(4, np.int32)
     folded.interpret((1,), np.int32([-7]), np.int32([2]), out)
     assert out.tolist() == [-4, 1, -3, -1]

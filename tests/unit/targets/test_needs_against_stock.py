@@ -1,4 +1,4 @@
-"""What the table of needs accepts, stock Triton compiles; what it refuses, stock Triton or ptxas fails over."""
+"""Needs that the table accepts compile with stock Triton; for what it refuses, stock Triton or ptxas fails."""
 
 import pytest
 
@@ -225,7 +225,7 @@ def module_text(body: str, target: Target) -> str:
 
 
 def refused(body: str, target: Target) -> str | None:
-    """What the pass says against a module, or None."""
+    """Return the message with which the pass refuses a module, or None."""
     try:
         CheckTargetPass().apply(make_context(), parse_module(module_text(body, target), filename="kernel.mlir"))
     except CompilationError as error:

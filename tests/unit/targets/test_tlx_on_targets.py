@@ -1,4 +1,4 @@
-"""What the frontend and the passes accept of `tlx` for a target, stock Triton compiles for it."""
+"""Uses of `tlx` that the frontend and the passes accept for a target compile for it with stock Triton."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which GPUs run the binary code of which target (CUDA C++ Programming Guide, "Binary Compatibility")."""
+"""GPUs that run the binary code of each target (CUDA C++ Programming Guide, "Binary Compatibility")."""
 
 import pytest
 

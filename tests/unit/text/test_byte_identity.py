@@ -1,4 +1,4 @@
-"""What stock Triton prints, we read; what we print of it, stock Triton prints as the same text.
+"""Round trips with stock Triton: we read what it prints, and it prints what we print as the same text.
 
 With T(x) = stock's parse and print, t a text that stock printed: T(ours(t)) == t, with locations; and once more after
 the module was cloned, printed in generic form, re-read and printed, so that no source text can be replayed.

@@ -83,7 +83,7 @@ def built(tree: Tree, ops: list[Operation], names: dict[str, SSAValue]) -> SSAVa
     ],
 )
 def test_expressions(tree: Tree, expected: str) -> None:
-    """As an argument; a parameter converts integers itself."""
+    """Print an expression as an argument; a parameter converts integers itself."""
     ops: list[Operation] = []
     names: dict[str, SSAValue] = {}
     for name in "abc":
@@ -142,7 +142,7 @@ def test_statements() -> None:
 
 
 def test_the_bound_of_a_loop_that_is_a_choice() -> None:
-    """Without parentheses, C++ would read it as a choice of the comparison."""
+    """C++ would read it as a choice of the comparison without parentheses."""
     assert "i < (n < 2 ? n : 2);" in printed("""
         %0 = "emitc.constant"() <{value = 0 : index}> : () -> !emitc.size_t
         %2 = "emitc.constant"() <{value = 2 : index}> : () -> !emitc.size_t

@@ -53,7 +53,7 @@ def test_places_and_numbers_of_phases_may_differ():
 
 
 def test_names_of_mbarriers_may_differ():
-    """Of a function's parameter one timeline knows which array it stands for."""
+    """One timeline knows which array a function's parameter stands for."""
     predicted = timeline("predicted", [(70, "wait k_empty[0] phase 0", 10.0)])
     assert len(match(predicted, timeline("measured", [(70, "wait empty[2] phase 0", 30.0)])).pairs) == 1
 

@@ -288,7 +288,7 @@ class TestBarriers:
 
 
 class TestLoops:
-    """Which waits can be probed: what enters a loop must pass its beginning, and what leaves it its end."""
+    """Probes of waits in loops: what enters a loop must pass its beginning, and what leaves it its end."""
 
     TRY = "mbarrier.try_wait.parity.shared::cta.b64 %p1, [ring], 0;"
 
@@ -296,7 +296,7 @@ class TestLoops:
         return instrument(kernel(body, "*ll", shared=SHARED))
 
     def test_a_loop_that_is_left_by_a_branch(self):
-        """As CUTLASS writes it."""
+        """CUTLASS writes such a loop."""
         found = self.probes(f"LAB_WAIT:\n{self.TRY}\n@%p1 bra DONE;\nbra LAB_WAIT;\nDONE:\n")
         assert ([each.kind for each in found.sites], found.skipped) == (["mbarrier"], ())
         lines = [line.strip() for line in found.text.splitlines()]

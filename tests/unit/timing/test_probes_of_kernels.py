@@ -28,7 +28,7 @@ M, N, K = 128, 512, 320
 
 @cache
 def compiled(name: str, kernel: str, target: str):
-    """What stock Triton makes of an example, with its default constants."""
+    """Compile an example with stock Triton, with its default constants."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -110,7 +110,7 @@ def test_barriers_have_the_names_of_the_kernel():
     [("hopper_gemm_ws", "matmul", "sm_90a"), ("blackwell_gemm_ws", "matmul", "sm_100a")][: 1 + volume.is_full()],
 )
 def test_ptxas_spills_nothing_for_them(name, kernel, target):
-    """Its registers are those of the plain kernel, or up to four more."""
+    """The kernel's registers are those of the plain kernel, or up to four more."""
     result = compiled(name, kernel, target)
     probes = instrument(result.ptx)
     assert probes.sites

@@ -211,7 +211,7 @@ THROUGH_SHARED = """
 
 
 def test_data_that_turn_out_to_be_addresses_are_computed():
-    """What a warp stages in shared memory is left out, until an address is made of it: then the run begins again."""
+    """A warp's data in shared memory are left out, until an address is made of them: then the run begins again."""
     x = np.zeros(4096, np.uint32)
     x[4] = 99
     _, (trace,), _ = recorded(THROUGH_SHARED.format(access="ld.global.u32 %r6, [%rd4];"), [x])

@@ -1,4 +1,4 @@
-"""What a block costs: estimated from its PTX, and counted in machine code that was written by hand."""
+"""Costs of blocks: estimated from PTX, and counted in machine code that was written by hand."""
 
 import time
 from collections import Counter
@@ -127,7 +127,7 @@ def test_chains_take_their_latency_and_pipes_their_cycles():
 
 
 def test_labels_do_not_end_the_schedule():
-    """What follows from nothing in an earlier block fills the gaps in it."""
+    """Operations that follow from nothing in an earlier block fill the gaps in it."""
     parts = [
         "fma.rn.f32 %f1, %f1, %f1, %f1;\n" * 40,
         "".join(f"add.f32 %f{each}, %f90, %f90;\n" for each in range(2, 42)),
@@ -210,7 +210,7 @@ def test_a_block_costs_what_the_machine_has_for_it():
 
 
 def test_a_load_is_waited_for_once():
-    """After the wait in the loop, a wait for the same scoreboard is for something else."""
+    """A wait for the same scoreboard, after the wait in the loop, is for something else."""
     made = program(LOOP)
     after = [AFTER[0], ("STG.E [R6], R8", "st.global", 1, 7, 1), AFTER[2]]
     found = costs(made, machine_code(*BEFORE, ".L_1", *TURN, *after))
@@ -237,7 +237,7 @@ def test_loads_of_several_turns_at_once():
 
 
 def test_machine_code_of_another_kind():
-    """Without lines of the PTX, as in a disassembly with lines of Python, the cost is estimated."""
+    """The cost is estimated without lines of the PTX, as in a disassembly with lines of Python."""
     made = program(LOOP)
     text = machine_code(*BEFORE, ".L_1", *TURN, *AFTER)
     assert costs(made, text.replace(".nv_debug_ptx_txt", "kernel.py")) == costs(made) != costs(made, text)
@@ -251,7 +251,7 @@ def test_unknown_instructions_of_the_machine():
 
 
 def test_spilled_registers():
-    """They take the way to memory, and what uses one waits for it, though the PTX has no such event."""
+    """Spilled registers go to memory, and what uses one waits for it, though the PTX has no such event."""
     made = program(LOOP)
     spilled = [*TURN[:-1], ("STL [R1], R8", "add.s32 %r3", 1), ("LDL R8, [R1]", "fma", 1, 1, 0),
                ("FFMA R8, R5, R7, R8", "fma", 4, 7, 3)]  # fmt: skip

@@ -116,7 +116,7 @@ def test_loads_are_waited_for():
 
 
 def test_a_kernel_of_stock_triton():
-    """Of 1,000 instructions, with products of warp groups; its assembler may be another one than ours."""
+    """The kernel has 1,000 instructions, with products of warp groups; its assembler may be another one than ours."""
     text = text_of("wy_grad.ptx")
     made = prepare(read(text, "wy_grad.ptx"))
     code = machine_code(text)

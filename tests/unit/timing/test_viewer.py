@@ -72,7 +72,7 @@ def test_the_page_is_small():
 
 
 def luminance(colour: str) -> float:
-    """How bright a colour is, as WCAG 2.2 has it."""
+    """Compute the relative luminance of a colour (WCAG 2.2)."""
     digits = colour if len(colour) == 7 else "#" + "".join(digit * 2 for digit in colour[1:])
     levels = [int(digits[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (level / 12.92 if level <= 0.04045 else ((level + 0.055) / 1.055) ** 2.4 for level in levels)

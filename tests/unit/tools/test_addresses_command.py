@@ -44,7 +44,7 @@ tt.func @vector_add(%arg0: !tt.ptr<f32>, %arg1: !tt.ptr<f32>, %arg2: !tt.ptr<f32
 
 
 def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
-    """What the command prints, and what it warns of."""
+    """Return what the command prints, and what it warns of."""
     assert main(["addresses", *arguments]) == 0
     captured = capsys.readouterr()
     return captured.out, captured.err
@@ -181,7 +181,7 @@ def test_svg_of_thousands_of_programs(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def commands() -> list[str]:
-    """Those of the page, each in one line."""
+    """Return the commands of the page, each in one line."""
     blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     return [line for line in lines if line.startswith("tlx addresses") and "--svg" in line]

@@ -1,4 +1,4 @@
-"""What all command lines have in common: help without the compiler, what was meant, colours, completion."""
+"""Common parts of all command lines: help without the compiler, what was meant, colours, completion."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
-from tlx_xdsl.terminal import coloured, coloured_diff
+from tlx_xdsl.terminal import coloured
 from tlx_xdsl.tools import tlx_gui, watch
 from tlx_xdsl.tools.commands import faces
 from tlx_xdsl.tools.commands.check_formats import FORMATS
@@ -122,7 +122,6 @@ def test_a_dumb_terminal_has_no_colours(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert coloured("a.py:1: warning: x", Terminal()) != "a.py:1: warning: x"
-    assert coloured_diff("+a\n b\n-c", Terminal()).count("\033[") == 4
     monkeypatch.setenv("TERM", "dumb")
     assert coloured("a.py:1: warning: x", Terminal()) == "a.py:1: warning: x"
 
@@ -161,7 +160,7 @@ def test_the_explorer_says_what_it_lacks(tmp_path, monkeypatch, capsys):
 
 
 def completions(script: str, function: str, *words: str) -> list[str]:
-    """What a shell offers for the last of these words."""
+    """Return the words that a shell offers for the last of these."""
     quoted = " ".join(f"'{word}'" for word in words)
     program = f'{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; {function}; echo "${{COMPREPLY[@]}}"'
     return subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True).stdout.split()

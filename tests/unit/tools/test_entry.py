@@ -132,7 +132,7 @@ def test_what_is_too_much(kernel, arguments, message, capsys):
 
 
 def test_streams_that_the_caller_has_closed(tmp_path):
-    """What a command opens next would otherwise get their numbers."""
+    """Files that a command opens next would otherwise get the streams' numbers."""
     picture = tmp_path / "addresses.svg"
     kernel = tmp_path / "kernel.mlir"
     kernel.write_text("tt.func public @f(%y: !tt.ptr<i32>, %x: i32) {\n tt.store %y, %x : !tt.ptr<i32>\n tt.return\n}")

@@ -74,7 +74,7 @@ def is_innermost(loop):
 
 
 def stays_in_registers(op):
-    """Whether each thread has what it is to have: the same lanes and warps, and registers of which it has all."""
+    """Return whether each thread has what it is to have: the same lanes and warps, and all of its registers."""
     source, target = (
         distributed_to_linear(layout_of(value.type.encoding), tuple(value.type.get_shape())).bases
         for value in (op.src, op.result)

@@ -15,7 +15,7 @@ from tlx_xdsl.runtime.driver.stages import Stage, changes
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.tools.commands import compile as compile_command
-from tlx_xdsl.tools.commands.explain_passes import diff
+from tlx_xdsl.tools.commands.diff_text import diff
 from tlx_xdsl.tools.commands.layout_report import layout_section, why
 from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of
@@ -183,7 +183,7 @@ def test_why(attention: tuple[ModuleOp, ModuleOp]):
 
 
 def test_the_names_of_values_are_those_of_the_text(capsys: pytest.CaptureFixture[str], attention):
-    """What `tlx compile` prints after the last pass is what `--why` takes."""
+    """The names that `tlx compile` prints after the last pass are those that `--why` takes."""
     assert main(["compile", ATTENTION_ON_HOPPER, "--emit", "ttgir", "-o", "-"]) == 0
     printed = re.findall(r"^ *(%[\w]+) = .*-> tensor<64x128xf32, #mma>", capsys.readouterr().out, re.MULTILINE)
     assert len(printed) > 3

@@ -5,6 +5,7 @@ directory of the example left out, and the picture in the docs is that of the at
 writes them anew.
 """
 
+import ast
 import json
 import os
 import re
@@ -83,12 +84,52 @@ def test_svg_shows_every_buffer(tmp_path: Path):
     hints = [title.text or "" for title in picture.iter(f"{SVG}title")]
     assert "p[3]: 160 to 192 of scores_memory, 32 columns" in hints
     # Arrays q, k, v and o, s, alpha, m, the denominator of 2 buffers each, p of 4, and 11 arrays of barriers.
-    assert len(hints) == 8 * 2 + 4 + 11
+    assert len([hint for hint in hints if ": lines " not in hint]) == 8 * 2 + 4 + 11
     texts = [text.text for text in picture.iter(f"{SVG}text")]
     assert {"p[3]", "s[1]", "limit 512", "limit 232,448", "partition3", "unused"} <= set(texts)
     width = float(picture.attrib["width"])
     for box in picture.iter(f"{SVG}rect"):
         assert float(box.get("x", 0)) + float(box.attrib["width"]) <= width
+
+
+def test_lives_are_what_the_kernel_s_text_says():
+    """The uses of a buffer are lines that name it, and its loop is the `for` around them in the task's block."""
+    (kernel,) = json.loads(GOLDEN.read_text())
+    source = (EXAMPLES / "hopper_gemm_ws.py").read_text().splitlines()
+    loops = [node for node in ast.walk(ast.parse("\n".join(source))) if isinstance(node, ast.For)]
+    lines = {task: [int(place.split(":")[1]) for place in places] for task, places in kernel["moments"].items()}
+    arrays = {array["name"]: array["alive"] for array in kernel["memories"]["smem"]["regions"][0]["arrays"]}
+    assert list(arrays) == ["a", "b", "c"]
+    for name, alive in arrays.items():
+        assert [life["task"] for life in alive] == [use for use in lines if use != "default" or name != "c"]
+        for life in alive:
+            used = [lines[life["task"]][moment] for moment in life["uses"]]
+            assert all(f"{name}[" in source[line - 1] for line in used)
+            assert (lines[life["task"]][life["from"]], lines[life["task"]][life["to"]]) == (used[0], used[-1])
+            around = [each for each in loops if each.lineno <= used[0] <= used[-1] <= (each.end_lineno or 0)]
+            inside = [
+                line for line in lines[life["task"]] if around and around[0].lineno <= line <= around[0].end_lineno
+            ]
+            found = life["loop"] and [lines[life["task"]][moment] for moment in life["loop"]]
+            assert found == ([inside[0], inside[-1]] if inside else None)
+    # C lies where B did, and no task has both at one time.
+    spans = {
+        (name, life["task"]): (life["loop"] or [life["from"], life["to"]])
+        for name in ("b", "c")
+        for life in arrays[name]
+    }
+    for task in ("partition0", "partition1"):
+        assert spans["b", task][1] < spans["c", task][0]
+
+
+def test_the_time_axis_as_text_and_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    lines = mapped(capsys, GEMM).splitlines()
+    start = lines.index("alive in default, by line of hopper_gemm_ws.py")
+    assert lines[start + 1 : start + 4] == ["       61 62 63", "    a  ##====##", "    b  ~~~##~~~"]
+    assert main(["map", GEMM, "-o", str(tmp_path / "map.svg")]) == 0
+    picture = (tmp_path / "map.svg").read_text()
+    assert picture.count("<title>c: lines 82 to 84</title>") == 4
+    assert 'opacity="0.35"><title>b: lines 61 to 63</title>' in picture
 
 
 def test_the_docs_show_what_is_drawn_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

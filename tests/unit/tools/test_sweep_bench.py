@@ -96,7 +96,7 @@ def report():
 
 
 class Tensor:
-    """As much of a tensor of torch as the bench looks at."""
+    """Stand-in with as much of a tensor of torch as the bench looks at."""
 
     def __init__(self, array):
         self.array = array

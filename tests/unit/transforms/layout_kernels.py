@@ -27,7 +27,7 @@ def places(M: tl.constexpr, N: tl.constexpr):
 
 @tlx_xdsl.jit
 def swizzled_copy(x, out, M: tl.constexpr, N: tl.constexpr):
-    """Through a buffer with a swizzle in CuTe's terms."""
+    """Copy through a buffer with a swizzle in CuTe's terms."""
     buffer = tlx.local_alloc((M, N), tl.float32, 1, layout=tlx.swizzled_layout(3, 2, 4))
     tlx.local_store(buffer[0], tl.load(x + places(M, N)))
     turned = tlx.local_load(tlx.local_trans(buffer[0]))

@@ -87,7 +87,7 @@ def accesses(module):
 
 
 def layouts_of_stock(module, tmp_path):
-    """What stock's `coalesce` makes of our TTGIR, in the order of the accesses."""
+    """Return the layouts that stock's `coalesce` gives our TTGIR, in the order of the accesses."""
     from tlx_xdsl.backend.triton_api import StockModule
 
     path = tmp_path / "kernel.ttgir"
@@ -98,7 +98,7 @@ def layouts_of_stock(module, tmp_path):
 
 
 def _compared(layout):
-    """What is alike: before Triton 3.9 axes that are equally contiguous came in another order."""
+    """Return the part that is alike: before Triton 3.9 axes that are equally contiguous came in another order."""
     return layout if is_installed(NEWEST) else (type(layout), layout.size_per_thread)
 
 

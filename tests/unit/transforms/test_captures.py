@@ -1,4 +1,4 @@
-"""What tasks take from outside: the smallest set of values, the rest is computed again."""
+"""Captures of tasks: the smallest set of values, the rest is computed again."""
 
 # covers: tl.compile_time
 

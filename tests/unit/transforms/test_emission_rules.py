@@ -1,4 +1,4 @@
-"""What our TTGIR must be like for Triton and ptxas to make good Hopper code of it, one rule in each test.
+"""Rules that our TTGIR must obey for Triton and ptxas to make good Hopper code of it, one in each test.
 
 Other rules have their tests elsewhere: nothing touches a dot in flight (`tests/unit/analysis/test_dots_in_flight.py`),
 a load that meets a dot has its layout (`test_access_layouts.py`), named barriers keep their numbers
@@ -112,7 +112,7 @@ def test_a_transposed_buffer_and_a_first_product_cost_nothing(compiled):
 
 @pytest.mark.backend
 def test_ptxas_reports_serialised_products_at_the_line_of_the_user(compiled):
-    """In this kernel no wait for a barrier keeps instructions from moving between the two products in flight."""
+    """No wait for a barrier keeps instructions from moving between this kernel's two products in flight."""
     (warning,) = [warning for warning in compiled.warnings if "C75" in warning.text]
     assert "serialized" in warning.text
     assert warning.source_line.strip() == "scores = tlx.async_dot(q[0], tlx.local_trans(k[0]))"

@@ -145,7 +145,7 @@ COMPUTED: Mapping[str, Callable[..., int]] = {
 
 
 def reached(module: ModuleOp, index: int) -> list[int]:
-    """What the function @f reaches with its arguments `index`, true and the integers 0, 1, 2."""
+    """Return the places that @f reaches with its arguments `index`, true and the integers 0, 1, 2."""
     run = Run(module)
     run.function(SymbolTable.lookup_symbol(module, "f"), [index, 1, 0, 1, 2])
     return run.reached
@@ -365,7 +365,7 @@ REFUSED: Mapping[str, list[IndexMap]] = {
 @pytest.mark.parametrize("map_", MAPS, ids=str)
 @pytest.mark.parametrize("name", PATHS)
 def test_every_index_reaches_its_buffer(name: str, map_: IndexMap, whole_views: bool):
-    """Also where the arrays get more buffers afterwards, to be as large as their allocation."""
+    """The arrays may get more buffers afterwards, to be as large as their allocation."""
     path = PATHS[name]
     text = SPEC + placed(map_) + path.body
     if map_ in REFUSED.get(name, []):
@@ -470,7 +470,7 @@ def test_an_array_that_stayed_is_one_at_another_place():
 
 
 def test_arrays_at_the_same_places_meet():
-    """In a loop that swaps two arrays of different regions."""
+    """A loop swaps two arrays of different regions."""
     other = (SPEC + placed(SECOND, "b")).replace("%s", "%s2")
     swap = (
         "%p, %q = scf.for %k = %c0 to %c2 step %c1 iter_args(%x = %a, %y = %b) -> (!a, !a) : i32 {\n"
@@ -618,7 +618,7 @@ def test_indices_in_tensor_memory(name: str, map_: IndexMap):
 
 @pytest.mark.backend
 def test_stock_triton_accepts_every_path():
-    """Of arrays that moved; it dies of a transposed, reshaped or sliced array of buffers, which these are not now."""
+    """The arrays moved; stock dies of a transposed, reshaped or sliced array of buffers, which these are not now."""
     from tests.corpus.stock import reprint_in_subprocess
 
     version = INSTALLED

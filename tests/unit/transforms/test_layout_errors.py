@@ -13,7 +13,7 @@ FIRST_LINE = HEADER.count("\n") + 1
 
 
 def error_of(tmp_path, body, target="sm_90a", **options):
-    """What compiling a kernel of a pointer with this body says, and the lines that it names."""
+    """Compile a kernel of a pointer with this body; return the error, and the lines that it names."""
     source = "@tlx_xdsl.jit\ndef kernel(ptr):\n" + "".join(f"    {line}\n" for line in body.strip().splitlines())
     kernel = load(tmp_path, source).kernel
     with pytest.raises(CompilationError) as caught:

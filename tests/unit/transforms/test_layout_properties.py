@@ -173,7 +173,7 @@ def test_views_follow_the_requirement(chain):
 
 @pytest.mark.backend
 def test_stock_triton_takes_the_same_views():
-    """What stock Triton infers for views, and which parts it takes, is what the pass says."""
+    """The pass infers for views, and takes of parts, what stock Triton does."""
     profile = profile_for(INSTALLED)
 
     @settings(deadline=None, max_examples=1000 if is_full() else 100, database=None, derandomize=True)

@@ -175,7 +175,7 @@ def test_stock_triton_lowers_a_task(tmp_path, name, warps):
 
 
 def test_the_bodies_reach_the_conversion(tmp_path):
-    """What has a handler of its own is used in some body, but for the operations of other files' tests."""
+    """The bodies use every operation with a handler of its own, but for the operations of other files' tests."""
     from tlx_xdsl.runtime.driver.compilation import frontend_module
 
     used = set()

@@ -1,4 +1,4 @@
-"""What `tlx-round-to-e5m2` computes, in the interpreter, against `ml_dtypes`."""
+"""Results of `tlx-round-to-e5m2`, in the interpreter, against `ml_dtypes`."""
 
 import ml_dtypes
 import numpy as np

@@ -1,4 +1,4 @@
-"""What our passes make of small kernels goes through the installed stock Triton to a cubin."""
+"""TTGIR that our passes make of small kernels: the installed stock Triton makes cubins of it."""
 
 import re
 

@@ -14,7 +14,7 @@ COUNT = 12
 
 
 def some_map_says(places: list[int]) -> bool:
-    """Whether any map puts buffers at `places`."""
+    """Return whether any map puts buffers at `places`."""
     candidates = (
         IndexMap(size, stride, places[0]) for size in range(1, len(places) + 1) for stride in range(places[-1] + 2)
     )

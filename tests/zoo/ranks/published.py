@@ -183,7 +183,7 @@ IN_A_ROW = (
 
 @tlx_xdsl.jit
 def halves(src, x, flags, out, BUG: tl.constexpr):
-    """Each of two ranks raises a flag of 32 bits on both; they are polled one by one, or as one number of 64 bits."""
+    """Let two ranks raise 32-bit flags on both; they are polled one by one, or as one number of 64 bits."""
     rank = tlx.rank(x)
     offsets = tl.arange(0, 16)
     tl.store(tlx.peer(x, rank) + offsets, tl.load(src + offsets))

@@ -12,7 +12,7 @@ from tests.zoo.ranks.arrays import arguments, own, shared
 
 @tlx_xdsl.jit
 def ring_gather(src, slots, full, free, out, SLOTS: tl.constexpr, BUG: tl.constexpr):
-    """In each step a rank puts a block into a slot of the next one, and takes one out of its own.
+    """Put a block into a slot of the next rank, and take one out of the own slots, in each step.
 
     Counter `full` of a rank counts blocks that have come, `free` the slots that the next one has emptied.
     """

@@ -11,7 +11,7 @@ BUGS: list[Bug] = [bug for cage in CAGES for bug in cage.bugs]
 
 
 def twins() -> list[Bug]:
-    """Of the mistakes with the same twin the first one."""
+    """Return the first of the mistakes with the same twin."""
     known: dict[tuple[object, ...], Bug] = {}
     for bug in BUGS:
         given = bug.twin_arguments or bug.arguments

@@ -124,7 +124,7 @@ class Coverage:
         return [each for each in self.touched if each.array == array and each.kind in kinds]
 
     def writings(self) -> list[Writing]:
-        """For each array that is written: whether two programs write one byte of it."""
+        """Say of each array that is written whether two programs write one byte."""
         arrays = dict.fromkeys(each.array for each in self.touched if each.kind != "load")
         arrays |= dict.fromkeys(each.array for each in self.unseen if each.kind != "load" and each.array is not None)
         return [self._writing(array) for array in arrays]
@@ -232,7 +232,7 @@ class _Pile:
                 raise TooLong(f"its programs touch more than {_MOST_RUNS:,} pieces of '{self._array}'")
 
     def all(self) -> Runs:
-        """All of them, united."""
+        """Return all runs, united."""
         return Runs.joined(self._kept).united()
 
 

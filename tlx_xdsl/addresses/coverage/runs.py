@@ -24,7 +24,7 @@ class Runs:
         return len(self.program)
 
     def where(self, chosen: Any) -> Runs:
-        """Some of the runs."""
+        """Choose some of the runs."""
         return Runs(self.program[chosen], self.start[chosen], self.end[chosen])
 
     @staticmethod
@@ -162,7 +162,7 @@ def _overlap(runs: Runs) -> Meeting | None:
 
 
 def _overlap_between(runs: Runs, others: Runs) -> Meeting | None:
-    """For each run, the others that it overlaps, until one is of another program."""
+    """Find the others that each run overlaps, until one is of another program."""
     if not len(runs) or not len(others):
         return None
     order = np.argsort(others.start, kind="stable")

@@ -14,7 +14,8 @@ from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
 from tlx_xdsl.analysis.module_attrs import is_tile_copy
 from tlx_xdsl.dialects import nvvm, tlx, tt
 from tlx_xdsl.dialects.base import BULK_COPY, Kind as MemoryKind, effects_of, global_access
-from tlx_xdsl.numerics.host_arrays import UNIT, written_columns
+from tlx_xdsl.numerics.host_arrays import written_columns
+from tlx_xdsl.targets import TMA_UNIT
 
 from ..accesses import coordinates_of
 from .values import (
@@ -220,7 +221,7 @@ def _writes_whole_units(op: Operation, descriptor: Descriptor, size: int) -> boo
     if access_kind(op) == "load" or not is_tile_copy(op):
         return False
     strides = [stride.total * size for stride in descriptor.strides[:-1] if not isinstance(stride, Unknown)]
-    return not any((stride % UNIT).any() for stride in strides)
+    return not any((stride % TMA_UNIT).any() for stride in strides)
 
 
 def _scalar(number: Number, rank: int) -> Number:

@@ -55,7 +55,7 @@ def axes_of(value: SSAValue) -> Ints:
 
 
 def unknown(value: SSAValue) -> AxisInfo:
-    """Nothing is known about `value`."""
+    """Claim no facts about `value`."""
     ones = (1,) * len(axes_of(value))
     return AxisInfo(ones, ones, ones)
 
@@ -87,7 +87,7 @@ class AxisDomain(Domain[AxisInfo]):
         return AxisInfo((_power(end - start),), (_power(start),), (1,))
 
     def rearrange(self, op: Operation, value: AxisInfo, sources: Sequence[int | None]) -> AxisInfo:
-        """Along a new axis each element is a group of its own, wherever it lies along the others."""
+        """Rearrange the axes: along a new one each element is a group of its own, wherever it lies along the others."""
         before, each = axes_of(op.operands[0]), gcd(*value.each(pointee_bytes(op.results[0])))
         found = [
             (1, each, _power(extent))
@@ -111,7 +111,7 @@ class AxisDomain(Domain[AxisInfo]):
         return value
 
     def bitcast(self, op: tt.BitcastOp, value: AxisInfo) -> AxisInfo:
-        """Of a pointer, contiguity counts elements, which may now have another size."""
+        """Recount a pointer's contiguity in elements, which may now have another size."""
         if (unit := pointee_bytes(op.src)) == pointee_bytes(op.result):
             return value
         return AxisInfo((1,) * len(value.contiguity), value.each(unit), value.constancy)

@@ -47,7 +47,7 @@ class Call:
         return 1 + max((argument.depth for argument in self.arguments), default=0)
 
     def __str__(self) -> str:
-        """In Python's spelling."""
+        """Print the value in Python's spelling."""
         match self.function, self.arguments:
             case ("floordiv", (left, right)):
                 return f"({_operand(left)} // {_operand(right)})"
@@ -129,7 +129,7 @@ class Polynomial:
         return hash(frozenset(self.terms.items()))
 
     def __hash__(self) -> int:
-        """By its terms."""
+        """Return the hash of the terms."""
         return self._hash
 
     def __eq__(self, other: object) -> bool:
@@ -235,7 +235,7 @@ class Polynomial:
         return iter(self.terms.items())
 
     def __str__(self) -> str:
-        """For people, program ids first and the constant last: `512*pid_x + 4*i0 + 16`."""
+        """Print for people, program ids first and the constant last: `512*pid_x + 4*i0 + 16`."""
         if not self.terms:
             return "0"
         text = ""

@@ -205,7 +205,7 @@ class Arithmetic(Domain[Value]):
         return bit if known is None else int(known)
 
     def select(self, op: arith.SelectOp, condition: Value, left: Value, right: Value) -> Value | None:
-        """One of two, as far as the condition is known."""
+        """Choose a value, as far as the condition is known."""
         assert self.facts is not None
         known = self.facts.truth(condition, split=False)
         if known is not None:

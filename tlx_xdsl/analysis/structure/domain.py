@@ -51,6 +51,11 @@ from .values import (
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
+def flipped(sign: str) -> str:
+    """The comparison with its sides exchanged."""
+    return _FLIPPED[sign]
+
+
 class StructureDomain(Domain[State]):
     """Transfer functions that give None for what is opaque."""
 
@@ -111,7 +116,7 @@ class StructureDomain(Domain[State]):
         return replace(narrowed, bits=bits)
 
     def select(self, op: arith.SelectOp, condition: State, left: State, right: State) -> State | None:
-        """One of two linear values, or a conjunction of masks."""
+        """Choose between two linear values, or join masks by a conjunction."""
         shape = shape_of(op.result)
         if isinstance(condition, Mask) and condition.shape != shape:
             condition = condition.rearranged(shape, (None,) * len(shape))

@@ -48,7 +48,7 @@ class Computed(Call):
     signed: bool = True
 
     def __hash__(self) -> int:
-        """As its arguments, which remember theirs."""
+        """Hash the arguments, which remember their hashes."""
         return hash((self.function, self.arguments, self.bits, self.signed))
 
 

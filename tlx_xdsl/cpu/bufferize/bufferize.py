@@ -37,6 +37,7 @@ from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
 from . import operations as operations
 from .fuse_elementwise import FuseElementwisePass
+from .fuse_pieces import FusePiecesPass
 from .liveness import TensorUse
 from .operations.control import branch, copier, hand_on
 from .plan_arena import PlanArenaPass
@@ -188,7 +189,7 @@ def _pairs(way: Edge, state: State) -> list[tuple[Place, Place]]:
 
 
 def _dominated(function: func.FuncOp) -> dict[Block, list[Block]]:
-    """For each block those that it dominates immediately."""
+    """Return the blocks that each block dominates immediately."""
     blocks = list(function.body.blocks)
     if len(blocks) == 1:
         return {}
@@ -253,4 +254,4 @@ def _argument(op: Operation, number: int, state: State) -> SSAValue:
 
 def bufferize_pipeline() -> tuple[ModulePass, ...]:
     """The passes that take the tensors out of a module in linalg, in order."""
-    return FuseElementwisePass(), BufferizePass(), PlanArenaPass()
+    return FuseElementwisePass(), BufferizePass(), FusePiecesPass(), PlanArenaPass()

@@ -139,7 +139,7 @@ class _Times:
         return self._first[call], self._last[call]
 
     def of_buffer(self, buffer: SSAValue) -> tuple[int, int]:
-        """From the first use of a buffer to the last."""
+        """Return the first and the last use of a buffer."""
         home = buffer.owner.parent if isinstance(buffer.owner, Operation) else None
         everywhere = (0, self._count)
         if self._is_cyclic and home is not None and home.parent is self.function.body:

@@ -254,7 +254,7 @@ class Builder:
         return self.emit(f"insertelement {vector.typed}, {value.typed}, i32 {lane}", vector.element, vector.lanes)
 
     def shuffle(self, vector: Value, lanes: Sequence[int]) -> Value:
-        """Some of the lanes, in this order."""
+        """Pick some of the lanes, in this order."""
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         other = poison(vector.element, vector.lanes).typed
         return self.emit(

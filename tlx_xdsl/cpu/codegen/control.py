@@ -88,7 +88,7 @@ def _phis(b: Builder, ways: Sequence[tuple[Sequence[Value], str]]) -> list[Value
 
 @emits(arith.SelectOp)
 def select(fn: FunctionEmitter, op: Operation) -> None:
-    """One of two; of memory its address, and its bounds if they are checked."""
+    """Select a value; of memory the address, and the bounds if they are checked."""
     # Rewrites of xDSL make the operation of its own class, with other names.
     condition, *both = op.operands
     ways = (parts_of(fn, each) for each in both)
@@ -136,13 +136,13 @@ def while_loop(fn: FunctionEmitter, op: scf.WhileOp) -> None:
 
 @emits(scf.IfOp)
 def if_(fn: FunctionEmitter, op: scf.IfOp) -> None:
-    """One of two regions."""
+    """Branch to one of two regions."""
     _choose(fn, op, lambda labels: fn.b.branch_if(fn.values[op.cond], *labels), [op.true_region, op.false_region])
 
 
 @emits(scf.IndexSwitchOp)
 def switch(fn: FunctionEmitter, op: scf.IndexSwitchOp) -> None:
-    """One of several regions."""
+    """Branch to one of several regions."""
     cases = op.cases.get_values()
 
     def jump(labels: Sequence[str]) -> None:

@@ -44,7 +44,7 @@ class _Format:
 
     @property
     def shift(self) -> int:
-        """By which the mantissa of a float is longer."""
+        """Number of bits by which the mantissa of a float is longer."""
         return 23 - self.mantissa
 
     @property

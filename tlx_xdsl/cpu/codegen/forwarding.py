@@ -21,14 +21,15 @@ from xdsl.ir.affine import AffineDimExpr
 
 from tlx_xdsl.dialects import linalg, memref
 
-_PURE = frozenset(op.name for op in (*arith.Arith.operations, *math.Math.operations))
+PURE = frozenset(op.name for op in (*arith.Arith.operations, *math.Math.operations))
+"""Operations that only compute."""
 _VIEWS = frozenset(
     {"memref.subview", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape", "memref.cast"}
 )
 _SAME_MEMORY = _VIEWS | {"arith.select", "builtin.unrealized_conversion_cast"}
 """Operations whose result is memory that they take."""
 _LOADS = frozenset({"memref.load", "affine.load", "memref.dim"})
-_HARMLESS = _PURE | _VIEWS | {"memref.alloc", "memref.load", "affine.load", "cf.assert", "linalg.yield"}
+_HARMLESS = PURE | _VIEWS | {"memref.alloc", "memref.load", "affine.load", "cf.assert", "linalg.yield"}
 """Operations that write nothing."""
 _WRITERS = frozenset({"memref.store", "affine.store", "memref.copy", "linalg.fill", "linalg.generic", "linalg.reduce",
                       "linalg.matmul", "linalg.transpose", "linalg.broadcast", "linalg.batch_matmul"})  # fmt: skip
@@ -107,10 +108,10 @@ def _load_of(copy: memref.CopyOp) -> Forwarded | None:
     buffer = buffer_of(copy.target)
     if buffer is None or buffer_of(copy.source) is not None or not _is_corner(copy.target, buffer):
         return None
-    fills = [use.operation for use in buffer.uses if isinstance(use.operation, linalg.FillOp)]
+    fills = [use.operation for view in _views(buffer) for use in view.uses if isinstance(use.operation, linalg.FillOp)]
     if len(fills) > 1 or any(fill.parent is not copy.parent for fill in fills):
         return None
-    if fills and memref.is_memref(fills[0].inputs[0].type):
+    if fills and (memref.is_memref(fills[0].inputs[0].type) or not _is_corner(fills[0].outputs[0], buffer)):
         return None
     return Forwarded(copy, fills[0] if fills else None, copy.target)
 
@@ -161,7 +162,7 @@ def _find_readers(load: Forwarded, order: Mapping[Operation, int]) -> bool:
             if any(buffer_of(output) is buffer for output in op.outputs):
                 # From here on the buffer holds what this nest has written: those after it read that.
                 return _overwrites(op, buffer)
-        if waiting and _may_write(op):
+        if waiting and may_write(op):
             return False
     return not waiting
 
@@ -177,14 +178,15 @@ def _views(buffer: SSAValue) -> Iterator[SSAValue]:
 def _may_read(load: Forwarded, op: linalg.GenericOp | linalg.ReduceOp, view: SSAValue, buffer: SSAValue) -> bool:
     """Return whether a nest reads the buffer, or a box of it, by one input, indexed by dimensions of the nest alone."""
     places = [number for number, value in enumerate(op.inputs) if buffer_of(value) is buffer]
-    if not _is_pure_inside(op) or len(places) != 1 or op.inputs[places[0]] is not view or not _is_corner(view, buffer):
+    if not is_pure_inside(op) or len(places) != 1 or op.inputs[places[0]] is not view or not _is_corner(view, buffer):
         return False
     maps = [attribute.data for attribute in op.get_indexing_maps()]
     results = maps[places[0]].results
     if not all(isinstance(each, AffineDimExpr) for each in results) or len(set(results)) != len(results):
         return False
     whole_box = _same_box(view, load.box)
-    if not whole_box and view is not buffer:
+    known = buffer if load.fill is None else load.fill.outputs[0]
+    if not whole_box and not _same_box(view, known):
         return False
     writes_out = any(buffer_of(output) is None for output in op.outputs)
     return not writes_out or (whole_box and all(each == results for each in _output_results(op)))
@@ -225,17 +227,17 @@ def _overwrites(op: linalg.GenericOp | linalg.ReduceOp, buffer: SSAValue) -> boo
     )
 
 
-def _may_write(op: Operation) -> bool:
+def may_write(op: Operation) -> bool:
     """Return whether an operation may write memory that is not the program's own."""
     if op.name in _HARMLESS:
         return False
-    if op.name not in _WRITERS or not _is_pure_inside(op):
+    if op.name not in _WRITERS or not is_pure_inside(op):
         return True
     targets = op.outputs if isinstance(op, LinalgStructuredOperation) else _targets(op)
     return any(memref.is_memref(value.type) and buffer_of(value) is None for value in targets)
 
 
-def _is_pure_inside(op: Operation) -> bool:
+def is_pure_inside(op: Operation) -> bool:
     """Return whether the body of a nest only computes."""
     return all(inner.name in _HARMLESS or inner.name == "linalg.index" for inner in op.walk() if inner is not op)
 

@@ -14,7 +14,7 @@ from tlx_xdsl.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Of the processor that runs the code."""
+    """Features of the processor that runs the code."""
 
     hardware_half: bool
     """Has instructions that convert between f16 and f32."""
@@ -25,7 +25,7 @@ class Features:
 
     @staticmethod
     def of(features: Mapping[str, bool], triple: str) -> Features:
-        """From LLVM's names of features (`llvmlite.binding.get_host_cpu_features()`) and a target triple.
+        """Read LLVM's names of features (`llvmlite.binding.get_host_cpu_features()`) and a target triple.
 
         Every 64-bit Arm has conversions of f16, registers of 16 bytes and 32 of them (Arm ARM, "A64 Advanced SIMD").
         """

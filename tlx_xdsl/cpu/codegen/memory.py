@@ -62,7 +62,7 @@ def allocate(fn: FunctionEmitter, op: upstream.AllocOp) -> None:
 
 @emits(memref.ReinterpretCastOp)
 def reinterpret_cast(fn: FunctionEmitter, op: memref.ReinterpretCastOp) -> None:
-    """From the base on."""
+    """Make a view whose offset counts from the base."""
     (offset,) = mixed(fn, op.static_offsets, iter(op.offsets))
     sizes = mixed(fn, op.static_sizes, iter(op.sizes))
     strides = mixed(fn, op.static_strides, iter(op.strides))

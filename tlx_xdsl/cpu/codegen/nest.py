@@ -85,7 +85,7 @@ class Nest:
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """All of them."""
+        """All accesses, inputs first."""
         return self.inputs + self.outputs
 
 

@@ -151,13 +151,13 @@ def compare_integers(fn: FunctionEmitter, op: arith.CmpiOp, values: Sequence[Val
 
 @scalar(arith.ExtSIOp, arith.TruncIOp, upstream.IndexCastOp)
 def resize(fn: FunctionEmitter, op: Operation, values: Sequence[Value]) -> Value:
-    """As a signed integer of another width."""
+    """Resize a signed integer."""
     return fn.b.resized(values[0], register_type(op.results[0].type))
 
 
 @scalar(arith.ExtUIOp)
 def resize_unsigned(fn: FunctionEmitter, op: Operation, values: Sequence[Value]) -> Value:
-    """As an unsigned integer of another width."""
+    """Resize an unsigned integer."""
     return fn.b.resized(values[0], register_type(op.results[0].type), signed=False)
 
 
@@ -177,14 +177,14 @@ def extend_float(fn: FunctionEmitter, op: arith.ExtFOp, values: Sequence[Value])
 
 @scalar(arith.TruncFOp)
 def truncate_float(fn: FunctionEmitter, op: arith.TruncFOp, values: Sequence[Value]) -> Value:
-    """To the nearest, once."""
+    """Round to the nearest, once."""
     value = values[0] if values[0].element in FLOATS else widened(fn, values[0], op.input.type)
     return rounded(fn, value, op.result.type)
 
 
 @scalar(arith.SIToFPOp, arith.UIToFPOp)
 def from_integer(fn: FunctionEmitter, op: arith.SIToFPOp | arith.UIToFPOp, values: Sequence[Value]) -> Value:
-    """To the nearest, once."""
+    """Round to the nearest, once."""
     return conversions.from_integer(fn.b, values[0], op.result.type, fn.features, signed=isinstance(op, arith.SIToFPOp))
 
 

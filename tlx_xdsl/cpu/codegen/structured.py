@@ -42,7 +42,7 @@ def _least(type_: Attribute) -> int:
 
 
 def _in_any_order(number: float) -> Callable[[Attribute], float | None]:
-    """Of what rounds: Triton leaves the order open, but below f32 every step would round."""
+    """Give the neutral element to f32 and f64 alone: their order is open, but below f32 every step would round."""
     return lambda type_: number if register_type(type_) in FLOATS else None
 
 
@@ -113,11 +113,13 @@ def _quick(fn: FunctionEmitter, op: Operation, type_: Attribute) -> Quick | None
     return Quick(worst, combine, is_doubtful)
 
 
-_IN_LANES = frozenset({"linalg.index", "linalg.yield", "cf.assert"})
+_IN_LANES = frozenset({"linalg.index", "linalg.yield", "cf.assert", "arith.select"})
 """Operations other than those on scalars that may stand in the body of a vectorized nest."""
 _CHEAP = 12
 """Operations of a body up to which a reduction waits for the addition before, rather than for its operands."""
 _MASKS_LOADS = "memref.load"
+_COSTS = {"arith": 1, "math": 16}
+"""Instructions of an operation of a body, about."""
 
 
 @emits(memref.CopyOp)
@@ -186,7 +188,7 @@ def _known(one: Number, other: Number) -> Number:
 
 @emits(linalg.MatmulOp)
 def matmul(fn: FunctionEmitter, op: linalg.MatmulOp) -> None:
-    """In registers where the operation is a plain product of matrices whose rows are contiguous, else as a nest."""
+    """Multiply in registers a plain product of matrices whose rows are contiguous, and others as a nest."""
     usual = op.indexing_maps == type(op).get_irdl_definition().properties["indexing_maps"].default_value
     operands = [*op.inputs, *op.outputs]
     for value in operands:
@@ -258,6 +260,7 @@ def structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
         old_first = op.operands[0] is arguments[-1]
         fn.combination = op, combine if old_first else lambda first, second: combine(second, first)
 
+    fn.streams = fn.streams and _waits_for_memory(body)
     write_nest(fn, Nest(
         sizes=tuple(size for size in sizes if size is not None),
         reduced=reduced,
@@ -293,7 +296,14 @@ def _plus(fn: FunctionEmitter, number: Number, factor: int, stride: Number) -> N
 
 
 def _fits_lanes(fn: FunctionEmitter, op: Operation) -> bool:
+    if any(memref.is_memref(result.type) for result in op.results):
+        return False
     return op.name in SCALARS or op.name in _IN_LANES or (op.name == _MASKS_LOADS and not fn.checks)
+
+
+def _waits_for_memory(body: Block) -> bool:
+    """Return whether the arithmetic of a body takes less time than its elements take to come."""
+    return sum(_COSTS.get(inner.name.split(".")[0], 0) for inner in body.ops) <= _CHEAP
 
 
 def _widest(body: Block) -> int:

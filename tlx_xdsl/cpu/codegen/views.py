@@ -78,7 +78,7 @@ class View:
 
     @property
     def bytes(self) -> int:
-        """Of an element."""
+        """Bytes of an element."""
         return bytes_of_element(self.element)
 
     def place(self, b: Builder, indices: Sequence[Number]) -> Number:

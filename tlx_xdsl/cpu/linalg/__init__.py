@@ -1,1 +1,1 @@
-"""From Triton to MLIR's `linalg`, `tensor`, `memref` and `bufferization` dialects (docs/linalg.md)."""
+"""Lowering of Triton to MLIR's `linalg`, `tensor`, `memref` and `bufferization` dialects (docs/linalg.md)."""

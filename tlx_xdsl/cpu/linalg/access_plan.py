@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from xdsl.dialects import arith as upstream, cf
-from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
+from tlx_xdsl.analysis.structure.digits import Comparison, Digit, slope
 from tlx_xdsl.analysis.structure.values import ONE, ZERO, Claim, Linear, Mask, Opaque, Wrapped, computed
-from tlx_xdsl.dialects import arith
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.text.diagnostics import source_location
 
 from .emitter import Emitter, Index
+from .pieces import Cut, Point, element
 from .scalars import conjunction
 
 
@@ -73,9 +73,61 @@ class AccessPlan:
 
     def __post_init__(self) -> None:
         """Find the dimensions."""
-        opaque = self.offset.opaque_dims | self.mask.opaque_dims
-        visited = tuple(range(len(self.shape))) if self.by_elements else tuple(sorted(opaque))
-        object.__setattr__(self, "visited", visited)
+        visited = set(range(len(self.shape))) if self.by_elements else self._opaque_dims()
+        object.__setattr__(self, "visited", tuple(sorted(visited)))
+
+    def _opaque_dims(self) -> set[int]:
+        """Find the dimensions of opaque terms; comparisons along several dimensions leave the best one out."""
+        offset = (term for term, _ in self.offset.terms if isinstance(term, Opaque) and not isinstance(term, Digit))
+        mask = (term for term in self.mask.opaque if not isinstance(term, Comparison))
+        found = {dim for term in (*offset, *mask) for dim in term.varies}
+        for term in self.mask.opaque:
+            rest = term.varies - found
+            if len(rest) > 1:
+                found |= rest - {max(rest, key=lambda dim: (self._step(dim) == ONE, self.shape[dim]))}
+        return found
+
+    def _step(self, dim: int) -> Polynomial:
+        """Return how much the address grows from a position of a piece to the next."""
+        total = self.offset.strides[dim]
+        for term, factor in self.offset.terms:
+            if isinstance(term, Digit | Wrapped) and term.dim == dim:
+                total += factor * slope(term)
+        return total
+
+    def cuts(self, emit: Emitter, at: Operation, *, keep_last: bool) -> list[Cut]:
+        """The dimensions that are cut into pieces; a remainder is computed along a dimension that is visited, too."""
+        found: list[Cut] = []
+        for dim in range(len(self.shape)):
+            is_visited = dim in self.visited
+            terms = [
+                (term, _index(factor, emit, at))
+                for term, factor in self.offset.terms
+                if isinstance(term, Wrapped if is_visited else Digit | Wrapped) and term.dim == dim
+            ]
+            comparisons = [] if is_visited else [
+                term for term in self.mask.opaque if isinstance(term, Comparison) and dim in term.varies
+            ]  # fmt: skip
+            if terms or comparisons:
+                is_last = keep_last and not is_visited and self._step(dim) == ZERO
+                found.append(Cut(dim, terms, comparisons, is_last))
+        return found
+
+    def elements(self) -> list[tuple[Opaque, Polynomial]]:
+        """The terms of the address that are elements of tensors, with their factors."""
+        return [
+            (term, factor)
+            for term, factor in self.offset.terms
+            if isinstance(term, Opaque) and not (isinstance(term, Digit) and term.dim not in self.visited)
+        ]
+
+    def bits(self) -> list[Opaque]:
+        """The parts of the mask that are elements of tensors."""
+        return [
+            term
+            for term in self.mask.opaque
+            if not isinstance(term, Comparison) or term.varies <= frozenset(self.visited)
+        ]
 
     @property
     def grade(self) -> Grade:
@@ -88,9 +140,10 @@ class AccessPlan:
 
     def reason(self) -> str:
         """Return what keeps an access from being structured."""
-        terms = [term for term, _ in self.offset.terms if isinstance(term, Opaque) and term.varies]
-        what = "its address" if terms else "its mask"
-        found = terms or sorted(self.mask.opaque, key=lambda each: str(each.dims))
+        terms = [term for term, _ in self.elements() if term.varies]
+        plain = [term for term in terms if not isinstance(term, Digit)]
+        what = "its address" if plain else "its mask"
+        found = plain or sorted(self.bits(), key=lambda each: str(each.dims)) or self.mask.opaque
         dims = ", ".join(map(str, self.visited))
         along = f"along dimension {dims}" if len(self.visited) == 1 else f"along dimensions {dims}"
         return f"{along} {what} is {_described(found[0].value)}"
@@ -116,16 +169,6 @@ def _described(value: SSAValue) -> str:
     return f"the result of '{op.name}'" + ("" if place is None else f" at line {place.line}")
 
 
-@dataclass
-class _Point:
-    """The place that loops have reached: positions, and sizes of boxes."""
-
-    positions: list[Index]
-    sizes: list[Index]
-    offset: Index
-    strides: list[Index]
-
-
 @contextmanager
 def boxes(plan: AccessPlan, emit: Emitter, at: Operation, *, keep_last: bool = False) -> Generator[Box]:
     """Emit the loops around a box; what is emitted inside of the context is done for each box.
@@ -136,16 +179,16 @@ def boxes(plan: AccessPlan, emit: Emitter, at: Operation, *, keep_last: bool = F
     condition = _condition(plan.mask, emit, at)
     bounds = [_range(plan, dim, keep_last=keep_last) for dim in range(len(plan.shape))]
     numbers = [tuple(_index(each, emit, at) for each in bound) for bound in bounds]
-    point = _Point(
+    point = Point(
         [first for first, _ in numbers],
         [size for _, size in numbers],
         _index(plan.offset.base, emit, at),
         [_index(stride, emit, at) for stride in plan.offset.strides],
     )
-    terms = [(term, _index(factor, emit, at)) for term, factor in plan.offset.terms]
-    for term, _ in terms:
-        if isinstance(term, Wrapped):
-            _scalars_of(term, emit, at)
+    terms = [(term, _index(factor, emit, at)) for term, factor in plan.elements()]
+    cuts = plan.cuts(emit, at, keep_last=keep_last)
+    for cut in cuts:
+        cut.prepare(emit, at)
     with ExitStack() as stack:
         stack.enter_context(emit.when(condition))
         for dim in plan.visited:
@@ -154,15 +197,12 @@ def boxes(plan: AccessPlan, emit: Emitter, at: Operation, *, keep_last: bool = F
                 continue
             point.positions[dim] = stack.enter_context(emit.loop(first, emit.plus(first, size)))
             point.sizes[dim] = 1
-        stack.enter_context(emit.when(_opaque_condition(plan.mask, point, emit)))
-        for dim in range(len(plan.shape)):
-            wrapped = [(term, factor) for term, factor in terms if isinstance(term, Wrapped) and term.dim == dim]
-            if wrapped:
-                stack.enter_context(_unwrapped(wrapped, dim, point, emit, at))
+        stack.enter_context(emit.when(_opaque_condition(plan.bits(), point, emit)))
+        for cut in cuts:
+            stack.enter_context(cut.pieces(point, emit, at))
         for term, factor in terms:
-            if isinstance(term, Opaque):
-                element = emit.as_index(_element(term, point, emit), signed=term.signed)
-                point.offset = emit.plus(point.offset, emit.times(element, factor))
+            number = emit.as_index(element(term, point, emit), signed=term.signed)
+            point.offset = emit.plus(point.offset, emit.times(number, factor))
         offset = point.offset
         for position, stride in zip(point.positions, point.strides, strict=True):
             offset = emit.plus(offset, emit.times(position, stride))
@@ -185,7 +225,9 @@ def _range(plan: AccessPlan, dim: int, *, keep_last: bool) -> tuple[Polynomial, 
     count = end if first == ZERO and upper is None else end - first
     if lower is not None or upper is not None:
         count = _greatest(count, ZERO)
-    if keep_last and dim not in plan.visited and dim not in plan.offset.varies and plan.shape[dim] > 1:
+    # A comparison of digits leaves one position or another: the last one is found in each piece.
+    varies = plan.offset.varies.union(plan.visited, *(term.varies for term in plan.mask.opaque))
+    if keep_last and dim not in varies and plan.shape[dim] > 1:
         last = _least(count, ONE)
         return first + count - last, last
     return first, count
@@ -213,86 +255,12 @@ def _condition(mask: Mask, emit: Emitter, at: Operation) -> SSAValue | None:
     return emit.scalars.emit(conjunction(forms), 1, for_=at)
 
 
-def _opaque_condition(mask: Mask, point: _Point, emit: Emitter) -> SSAValue | None:
+def _opaque_condition(terms: Sequence[Opaque], point: Point, emit: Emitter) -> SSAValue | None:
     found: SSAValue | None = None
-    for term in sorted(mask.opaque, key=lambda each: emit.scalars.rank(each.value)):
-        bit = _element(term, point, emit)
+    for term in sorted(terms, key=lambda each: emit.scalars.rank(each.value)):
+        bit = element(term, point, emit)
         found = bit if found is None else emit.value(upstream.AndIOp(found, bit))
     return found
-
-
-def _element(term: Opaque, point: _Point, emit: Emitter) -> SSAValue:
-    return emit.element(term.value, [0 if dim is None else point.positions[dim] for dim in term.dims])
-
-
-# --- remainders ------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _unwrapped(
-    wrapped: Sequence[tuple[Wrapped, Index]], dim: int, point: _Point, emit: Emitter, at: Operation
-) -> Generator[None]:
-    """Cut the box along a dimension where one of the remainders begins anew; between, each grows by 1."""
-    first, count = point.positions[dim], point.sizes[dim]
-    if count == 1:
-        for term, factor in wrapped:
-            remainder, _ = _remainder(term, first, emit, at)
-            point.offset = emit.plus(point.offset, emit.times(remainder, factor))
-        yield
-        return
-    end = emit.plus(first, count)
-    with emit.chunks(first, end) as (position, length):
-        left: Index = emit.minus(end, position)
-        for term, factor in wrapped:
-            remainder, run = _remainder(term, position, emit, at)
-            left = emit.least(left, run)
-            # The remainder at position p of the chunk is `remainder + (p - position)`.
-            begin = emit.minus(remainder, position)
-            point.offset = emit.plus(point.offset, emit.times(begin, factor))
-            point.strides[dim] = emit.plus(point.strides[dim], factor)
-        length.append(left)
-        point.positions[dim], point.sizes[dim] = position, left
-        yield
-
-
-def _remainder(term: Wrapped, position: Index, emit: Emitter, at: Operation) -> tuple[SSAValue, SSAValue]:
-    """The remainder at a position, and the number of positions from there on along which it grows by 1."""
-    bits = term.bits
-    start, modulus = _scalars_of(term, emit, at)
-    number = emit.operand(position)
-    if bits < 64:
-        number = emit.value(upstream.IndexCastOp(number, IntegerType(bits)))
-    value = emit.value(upstream.AddiOp(start, number))
-    if not term.signed:
-        rest = emit.as_index(emit.value(upstream.RemUIOp(value, modulus)), signed=False)
-        run = emit.value(upstream.SubiOp(emit.as_index(modulus, signed=False), rest))
-        value, limit = emit.as_index(value, signed=False), 1 << bits
-    else:
-        rest = emit.as_index(emit.value(upstream.RemSIOp(value, modulus)))
-        value, limit = emit.as_index(value), 1 << (bits - 1)
-        # The remainder of a negative number is not positive, and 0 ends its run.
-        is_negative = emit.value(arith.CmpiOp("slt", value, emit.operand(0)))
-        last = emit.value(arith.SelectOp(is_negative, emit.operand(1), emit.as_index(modulus)))
-        run = emit.value(upstream.SubiOp(last, rest))
-    if bits < 64:
-        # The sum itself wraps around.
-        to_end = emit.value(upstream.SubiOp(emit.operand(limit), value))
-        run = emit.value(upstream.MinSIOp(run, to_end))
-    return rest, run
-
-
-def _scalars_of(term: Wrapped, emit: Emitter, at: Operation) -> tuple[SSAValue, SSAValue]:
-    """The start and the modulus."""
-    start, modulus = (emit.scalars.emit(form, term.bits, for_=at) for form in (term.start, _modulus(term)))
-    return start, modulus
-
-
-def _modulus(term: Wrapped) -> Polynomial:
-    """The modulus; of signed remainders its absolute value, which gives the same."""
-    number = term.modulus.number
-    if not term.signed or (number is not None and number > 0):
-        return term.modulus
-    return computed("max", [term.modulus, -term.modulus], term.bits)
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.integers.symbols import spelled
 from tlx_xdsl.analysis.structure.analysis import Structure
+from tlx_xdsl.analysis.structure.digits import Comparison, Digit, DigitDomain, spelled_term
 from tlx_xdsl.analysis.structure.values import Mask, Wrapped
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import pointers_of
@@ -44,7 +45,7 @@ def access_facts(module: ModuleOp) -> list[AccessFacts]:
         each.run(copy)
     found: list[AccessFacts] = []
     for function in ops_of(copy, tt.FuncOp):
-        structure = Structure(function)
+        structure = Structure(function, DigitDomain())
         for op in function.walk():
             if (pointer := pointers_of(op)) is None:
                 continue
@@ -78,8 +79,8 @@ def _address(plan: AccessPlan) -> str:
         if stride.terms:
             parts.append(_times(str(stride), f"i{dim}", is_simple=stride.is_simple))
     for term, factor in offset.terms:
-        if isinstance(term, Wrapped):
-            what = f"(({term.start} + i{term.dim}) mod {term.modulus})"
+        if isinstance(term, Digit | Wrapped):
+            what = spelled_term(term)
         else:
             at = ", ".join("0" if dim is None else f"i{dim}" for dim in term.dims)
             what = f"{spelled(term.value, 0)}[{at}]"
@@ -100,5 +101,5 @@ def _mask(mask: Mask) -> str:
             low = "" if lower is None else f"{lower} <= "
             parts.append(f"{low}i{dim}" + ("" if upper is None else f" < {upper}"))
     parts += sorted(map(str, mask.conditions))
-    parts += [spelled(each.value) for each in mask.opaque]
+    parts += [str(each) if isinstance(each, Comparison) else spelled(each.value) for each in mask.opaque]
     return " and ".join(parts)

@@ -62,6 +62,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 
 from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.analysis import Structure
+from tlx_xdsl.analysis.structure.digits import DigitDomain
 from tlx_xdsl.analysis.structure.domain import widened
 from tlx_xdsl.analysis.structure.values import ZERO, Linear, Mask, full
 from tlx_xdsl.dialects import arith, bufferization, linalg, memref, tt
@@ -135,7 +136,7 @@ class _Accesses:
     def __init__(self, function: tt.FuncOp, *, check_addresses: bool):
         self.function = function
         self.check_addresses = check_addresses
-        self.structure = Structure(function)
+        self.structure = Structure(function, DigitDomain())
         self.scalars = Scalars(function, INDEX)
         self.claims = Claims()
         self.memories: dict[SSAValue, SSAValue] = {}

@@ -236,5 +236,5 @@ class Scalars:
 
 
 def conjunction(forms: Sequence[Polynomial]) -> Polynomial:
-    """All of several conditions, at least one."""
+    """Combine several conditions, at least one, by "and"."""
     return reduce(lambda a, b: Polynomial.of(Computed("and", (a, b), 1)), forms)

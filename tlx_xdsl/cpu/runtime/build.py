@@ -1,4 +1,4 @@
-"""From a kernel's source to machine code of this CPU, through the cache on disk."""
+"""Compilation of a kernel's source to machine code of this CPU, through the cache on disk."""
 
 from __future__ import annotations
 
@@ -57,6 +57,10 @@ class CpuSpecialization:
     """True if `tl.device_assert` has an effect; with `checks` it has one anyway."""
     opt_level: int = 2
     """LLVM's."""
+    breakpoints: bool = False
+    """True if a program fails where it comes to `breakpoint()`, which else is nothing."""
+    stops_at_prints: bool = False
+    """True if it fails where it is about to print, too."""
     symbol: str | None = None
     """The kernel's name in the object; that of its function if None."""
 
@@ -130,6 +134,7 @@ def bufferized_module(
         verify_module(module)
         if (op := first_beyond_plain(module, barriers=True)) is not None:
             raise error_at(op, f"'{op.name}' cannot be compiled for the CPU", (NOT_FOR_THE_CPU,))
+        _set_breakpoints(module, wanted)
         if on_stage is not None:
             on_stage("frontend", module)
         context = make_context()
@@ -145,6 +150,27 @@ def bufferized_module(
     return module
 
 
+def _set_breakpoints(module: ModuleOp, wanted: CpuSpecialization) -> None:
+    """Leave the breakpoints of a kernel that are wanted, and put one before each print where that is."""
+    from xdsl.dialects.arith import ConstantOp
+    from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1
+
+    from tlx_xdsl.dialects import tt
+    from tlx_xdsl.errors import BREAKPOINT, PRINTS
+
+    for op in [*module.walk()]:
+        if isinstance(op, tt.AssertOp) and op.is_breakpoint and not wanted.breakpoints:
+            op.detach()
+            op.erase()
+        elif isinstance(op, tt.PrintOp) and wanted.stops_at_prints and op.parent is not None:
+            never = ConstantOp(IntegerAttr(0, i1))
+            message = StringAttr(f"{PRINTS}: {BREAKPOINT}")
+            stop = tt.AssertOp.build(operands=[never.result], properties={"message": message})
+            for each in (never, stop):
+                each.location = op.location
+            op.parent.insert_ops_before([never, stop], op)
+
+
 def object_key(source: KernelSource, wanted: CpuSpecialization) -> str:
     """The hash of all that the object code of a kernel depends on.
 
@@ -158,7 +184,7 @@ def object_key(source: KernelSource, wanted: CpuSpecialization) -> str:
         os.path.abspath(source.filename),
         sorted(types.items()),
         values_fingerprint(constants),
-        (wanted.checks, wanted.debug, wanted.opt_level, wanted.symbol),
+        (wanted.checks, wanted.debug, wanted.opt_level, wanted.symbol, wanted.breakpoints, wanted.stops_at_prints),
         compiler_fingerprint(),
         _machine(),
     )

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tlx_xdsl.errors import InputOverflowError, InputTypeError
-from tlx_xdsl.frontend.python.source import KernelSource, Parameter
+from tlx_xdsl.errors import BREAKPOINT, InputOverflowError, InputTypeError
+from tlx_xdsl.frontend.python.source import KernelSource, Parameter, Signature
 from tlx_xdsl.grid import Grid, sizes_of
 from tlx_xdsl.runtime.driver.fingerprint import GlobalValues, kernel_fingerprint
 from tlx_xdsl.runtime.host.options import CpuOptions, cpu_options
@@ -44,6 +44,8 @@ class _Specialized:
 
     program: Program
     pack: Packer
+    may_stop: bool
+    """Whether a program may open the debugger."""
 
 
 class BoundLaunch:
@@ -82,20 +84,50 @@ class CpuLauncher:
         TypeError, ValueError and KeyError for arguments and options that do not fit.
         """
         found, packed, sizes = self._prepared(grid, args, kwargs)
-        found.program.run(packed, sizes)
+        if not found.may_stop:
+            found.program.run(packed, sizes)
+            return found.program
+        # The debugger takes a while to load.
+        from .debugging import run_or_debug
+
+        def run_on() -> None:
+            again, packed, _ = self._prepared(grid, args, kwargs, breakpoints=False)
+            again.program.run(packed, sizes)
+
+        given = {**dict(zip(self._names, args, strict=False)), **kwargs}
+        run_or_debug(self._source, sizes, given, lambda: found.program.run(packed, sizes), run_on)
         return found.program
 
     def bind(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundLaunch:
-        """Compile, read the arguments, and return a launch that repeats with almost no work around it."""
-        found, packed, sizes = self._prepared(grid, args, kwargs)
+        """Compile, read the arguments, and return a launch that repeats with almost no work around it.
+
+        It stops at no breakpoint.
+        """
+        found, packed, sizes = self._prepared(grid, args, kwargs, breakpoints=False)
         return BoundLaunch(found.program, sizes, packed, (args, kwargs))
 
     def compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         """The program that a launch with these arguments would run."""
         return self._prepared(0, args, kwargs)[0].program
 
+    def for_types(
+        self, signature: Mapping[str, Signature], constexprs: Mapping[str, Any], *, debug: bool = False
+    ) -> Callable[[Sequence[Any], tuple[int, int, int]], None]:
+        """Compile for types, before there are arguments, as a compiler wants it that writes the launches.
+
+        `signature` has the type of each runtime argument in Triton's spelling, in the order of the parameters. Launch
+        what is returned with a number for each, a pointer's being its address, and with the three sizes of a grid.
+
+        Raises CompilationError, located in the kernel, for an error in it.
+        """
+        wanted = CpuSpecialization(signature, constexprs, debug=debug)
+        with _Building.lock:
+            program = load_program(self._source, wanted)
+        pack, run = Packer(flat_types(signature), program.metadata, self._rules), program.run
+        return lambda slots, sizes: run(pack(slots, ()), sizes)
+
     def _prepared(
-        self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any], *, breakpoints: bool = True
     ) -> tuple[_Specialized, bytes, tuple[int, int, int]]:
         values: Sequence[Any] = args
         rules = self._rules
@@ -103,6 +135,8 @@ class CpuLauncher:
             kwargs = dict(kwargs)
             values = self._in_order(args, kwargs)
         options = cpu_options(kwargs, self._defaults, self._source.name, self._names) if kwargs else self._defaults
+        if not breakpoints:
+            options = replace(options, breakpoints=False)
         parts: list[Any] = [options]
         slots: list[Any] = []
         rule = None
@@ -145,7 +179,11 @@ class CpuLauncher:
             if (found := self._known.get(key)) is not None:
                 return found
             signature, constexprs, _ = split(self._rules, values)
-            wanted = CpuSpecialization(signature, constexprs, options.checks, options.debug)
+            stops = options.breakpoints and os.environ.get("PYTHONBREAKPOINT") != "0"
+            wanted = CpuSpecialization(
+                signature, constexprs, options.checks, options.debug, breakpoints=stops,
+                stops_at_prints=stops and options.debugger,
+            )  # fmt: skip
             if self._globals is None:
                 self._globals = kernel_fingerprint(self._source).global_values
             # Tensors of torch and arrays of numpy have keys of their own, and share their programs.
@@ -159,7 +197,8 @@ class CpuLauncher:
                     raise InputTypeError(
                         f"{self._source.name}: '{argument.name}' is read-only, and the kernel may write it: pass a copy"
                     )
-            found = self._known[key] = _Specialized(program, pack)
+            may_stop = options.debugger or any(site.message.endswith(BREAKPOINT) for site in program.metadata.sites)
+            found = self._known[key] = _Specialized(program, pack, may_stop and options.breakpoints)
             return found
 
     def _forget(self) -> None:

@@ -143,13 +143,16 @@ class Program:
 
         number, program = map(int, _RECORD.unpack_from(record)[-2:])
         x, y, _ = grid
-        note = f"in program ({program % x}, {program // x % y}, {program // (x * y)})"
+        place_in_grid = program % x, program // x % y, program // (x * y)
+        note = f"in program {place_in_grid}"
         sites = self.metadata.sites
         if not 1 <= number <= len(sites):
             raise Fault(f"the kernel ended with the unknown status {number}", notes=(note,))
         site = sites[number - 1]
         place = SourceLocation(site.file, site.line, site.column) if site.file else None
-        raise Fault(site.message, place, source_line=source_line(place), notes=(note,))
+        fault = Fault(site.message, place, source_line=source_line(place), notes=(note,))
+        fault.program = place_in_grid
+        raise fault
 
 
 def _new_block(size: int) -> tuple[int, int, Any]:

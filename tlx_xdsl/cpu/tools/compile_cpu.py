@@ -19,10 +19,10 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.driver.stages import Stage
-from tlx_xdsl.terminal import coloured_diff
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.text.printer import locations_first
-from tlx_xdsl.tools.commands.explain_passes import diff, table
+from tlx_xdsl.tools.commands.diff_text import diff
+from tlx_xdsl.tools.commands.explain_passes import table
 from tlx_xdsl.tools.launch_line.kernel_options import CPU, CPU_STAGES
 from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of
@@ -141,7 +141,7 @@ def explain(args: argparse.Namespace) -> None:
         lambda name, printed: stages.append(Stage(name, printed)),
     )
     if args.diff is not None:
-        print(coloured_diff(diff(stages, args.diff)) or f"{args.diff} changed nothing")
+        print(diff(stages, args.diff, side_by_side=args.side_by_side))
         return
     print(f"{request.source.symbol} for CPUs")
     print(table(stages, times, every=args.all))

@@ -87,7 +87,7 @@ class TypeIs(AttrConstraint[Attribute]):
             raise VerifyException(f"expected {self.what}, found {attr}")
 
     def mapping_type_vars(self, type_var_mapping: Mapping[Any, AttrConstraint | IntConstraint]) -> TypeIs:
-        """There are no type variables in here."""
+        """Return the constraint: it has no type variables."""
         return self
 
 
@@ -104,7 +104,7 @@ class TensorOf(AttrConstraint[TensorType[Attribute]]):
             raise VerifyException(f"expected a tensor of {self.what}, found {attr}")
 
     def mapping_type_vars(self, type_var_mapping: Mapping[Any, AttrConstraint | IntConstraint]) -> TensorOf:
-        """There are no type variables in here."""
+        """Return the constraint: it has no type variables."""
         return self
 
 
@@ -134,7 +134,7 @@ class Derived(AttrConstraint[Attribute]):
         return self.derive(source)
 
     def mapping_type_vars(self, type_var_mapping: Mapping[Any, AttrConstraint | IntConstraint]) -> Derived:
-        """There are no type variables in here."""
+        """Return the constraint: it has no type variables."""
         return self
 
 

@@ -76,7 +76,7 @@ class EnumNumber(AttrConstraint[IntegerAttr]):
             raise VerifyException(f"{attr} is no {self.enum.__name__}, expected one of {cases}")
 
     def mapping_type_vars(self, type_var_mapping: Mapping[Any, AttrConstraint | IntConstraint]) -> EnumNumber:
-        """There are no type variables in here."""
+        """Return the constraint: it has no type variables."""
         return self
 
 

@@ -90,7 +90,7 @@ class LoadOp(upstream.LoadOp):
     """Read an element: `%1 = memref.load %0[%i] : memref<4xf32>`; xDSL raises a bare Exception for a missing index."""
 
     def verify_(self) -> None:
-        """There is an index for each dimension."""
+        """Check that there is an index for each dimension."""
         _check_indices(self.memref.type, self.indices)
 
 
@@ -98,7 +98,7 @@ class StoreOp(upstream.StoreOp):
     """Write an element: `memref.store %v, %0[%i] : memref<4xf32>`."""
 
     def verify_(self) -> None:
-        """There is an index for each dimension."""
+        """Check that there is an index for each dimension."""
         _check_indices(self.memref.type, self.indices)
 
 

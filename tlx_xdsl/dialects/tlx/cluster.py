@@ -138,7 +138,7 @@ class MapToRemoteOp(TritonOp):
         )
 
     def verify_(self) -> None:
-        """Nothing changes but the memory space."""
+        """Check that only the memory space changes."""
         source = memdesc_type(self.src.type)
         verify_shared(source)
         if self.result.type != self.remote_type(source):

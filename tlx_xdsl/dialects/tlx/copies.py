@@ -200,7 +200,7 @@ class AsyncTMAPrefetchOp(TritonOp):
     assembly_format = "$desc `[` $coord `]` `,` $pred attr-dict `:` type($desc)"
 
     def verify_(self) -> None:
-        """There is a coordinate for each dimension."""
+        """Check that there is a coordinate for each dimension."""
         _verify_tma(self.desc.type, len(self.coord))
 
 
@@ -222,7 +222,7 @@ class PrefetchOp(TritonOp):
     assembly_format = "custom<CacheLevel>($level) $src (`mask` $mask^)? attr-dict `:` type($src) (`,` type($mask)^)?"
 
     def verify_(self) -> None:
-        """There is a mask bit for each pointer."""
+        """Check that there is a mask bit for each pointer."""
         if self.mask is None:
             return
         pointers, mask = as_tensor(self.src.type), as_tensor(self.mask.type)

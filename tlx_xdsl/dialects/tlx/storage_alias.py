@@ -211,7 +211,7 @@ class ReuseGroupOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        """At least one member; members are allocations or groups; the group size is positive."""
+        """Check that there is a member, that members are allocations or groups, and that the group size is positive."""
         if not self.elements:
             raise VerifyException("reuse_group requires at least one element")
         if self.group_size.value.data < 1:

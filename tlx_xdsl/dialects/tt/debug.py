@@ -13,6 +13,8 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.errors import BREAKPOINT
+
 from ..base import ANY_LIKE, BOOL_LIKE, ORDERED, TritonOp
 
 
@@ -41,7 +43,11 @@ class PrintOp(TritonOp):
 
 @irdl_op_definition
 class AssertOp(TritonOp):
-    """Stop the program with `message` unless the condition holds: `tt.assert %0, "text" : tensor<64xi1>`."""
+    """Stop the program with `message` unless the condition holds: `tt.assert %0, "text" : tensor<64xi1>`.
+
+    With the message of `BREAKPOINT` the condition never holds: launches on the CPU open the debugger there, and the
+    interpreter goes on.
+    """
 
     name = "tt.assert"
     EFFECTS: ClassVar = ORDERED
@@ -50,3 +56,8 @@ class AssertOp(TritonOp):
     message = prop_def(StringAttr)
 
     assembly_format = "$condition `,` $message attr-dict `:` type($condition)"
+
+    @property
+    def is_breakpoint(self) -> bool:
+        """Return whether it stands for a breakpoint."""
+        return self.message.data.endswith(BREAKPOINT)

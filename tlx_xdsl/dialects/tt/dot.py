@@ -187,7 +187,7 @@ class DotScaledOp(TritonOp):
                 raise VerifyException(f"a scale must be that of 16 or 32 elements: {scale.type} for {a[-1]} elements")
 
     def also_needs(self) -> Features:
-        """As for `tt.dot`."""
+        """Need the conversion of fp8 for operands in e4m3."""
         kinds = (self.a_elem_type.value.data, self.b_elem_type.value.data)
         return (Feature.FP8_CONVERSION,) if ScaleDotElemType.E4M3.value in kinds else ()
 

@@ -245,7 +245,7 @@ class ExternElementwiseOp(TritonOp):
     assembly_format = "operands attr-dict `:` functional-type(operands, $result)"
 
     def effects(self) -> Effects:
-        """Anything, unless it is pure."""
+        """Declare unknown effects, unless it is pure."""
         return NO_EFFECTS if is_set(self, "pure") else UNKNOWN
 
 

@@ -125,7 +125,7 @@ class UnsplatOp(TritonOp):
     assembly_format = "$src attr-dict `:` type($src)"
 
     def verify_(self) -> None:
-        """There is one element."""
+        """Check that there is one element."""
         if prod(shape_of_tensor(self.src.type)) != 1:
             raise VerifyException(f"the source must have one element, found {self.src.type}")
 
@@ -195,7 +195,7 @@ class BroadcastOp(_KeepsElementType):
     assembly_format = "$src attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"
 
     def verify_(self) -> None:
-        """Only dimensions of size 1 may change, and the rank stays."""
+        """Check that only dimensions of size 1 change, and that the rank stays."""
         super().verify_()
         source, result = shape_of_tensor(self.src.type), shape_of_tensor(self.result.type)
         if len(source) != len(result) or any(s not in (1, r) for s, r in zip(source, result, strict=True)):

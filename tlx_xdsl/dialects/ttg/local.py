@@ -244,7 +244,7 @@ class LocalAtomicScatterRMWOp(TritonOp):
     )
 
     def verify_(self) -> None:
-        """As for a scatter, and the operation exists for the element type."""
+        """Check what a scatter needs, and that the operation exists for the element type."""
         verify_mutable(memdesc_type(self.dst.type))
         _verify_along_axis(memdesc_type(self.dst.type), self.indices.type, self.values.type, self.axis.value.data)
         kind, element = RMWOp(self.atomic_rmw_op.value.data), memdesc_type(self.dst.type).element_type

@@ -157,7 +157,7 @@ class GlobalScratchAllocOp(TritonOp):
     assembly_format = "attr-dict `:` type($result)"
 
     def verify_(self) -> None:
-        """There is something to allocate, aligned to a power of two."""
+        """Check that there is something to allocate, aligned to a power of two."""
         if self.nbytes.value.data < 0:
             raise VerifyException(f"cannot allocate {self.nbytes.value.data} bytes")
         bytes_ = self.alignment.value.data

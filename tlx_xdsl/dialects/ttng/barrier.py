@@ -241,7 +241,7 @@ class AsyncSharedStoreOp(TritonOp):
     assembly_format = "$src `,` $dst `,` $mbarrier attr-dict `:` type($src) `->` type($dst) `,` type($mbarrier)"
 
     def verify_(self) -> None:
-        """There is a cluster; the buffer is mutable and takes just the elements."""
+        """Check that there is a cluster, and that the buffer is mutable and takes just the elements."""
         num_ctas = num_ctas_of(self)
         if num_ctas == 1:
             raise VerifyException("needs a cluster of at least two CTAs ('ttg.num-ctas')")

@@ -57,7 +57,7 @@ class _ClusterOp(TritonOp):
     assembly_format = "attr-dict"
 
     def verify_(self) -> None:
-        """There is a cluster."""
+        """Check that there is a cluster."""
         if num_ctas_of(self) == 1:
             raise VerifyException("needs a cluster of at least two CTAs ('ttg.num-ctas')")
 

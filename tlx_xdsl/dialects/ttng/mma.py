@@ -230,7 +230,7 @@ class WarpGroupDotWaitOp(TritonOp):
         return cls(operands=[inputs], properties=properties, attributes=attributes, result_types=[types])
 
     def verify_(self) -> None:
-        """There is something to wait for, results have the types of the inputs, and the count is not negative."""
+        """Check that there are results to wait for, of the types of the inputs, and that the count is not negative."""
         if not self.inputs:
             raise VerifyException("needs the results of the dots to wait for")
         if [value.type for value in self.inputs] != [value.type for value in self.outputs]:

@@ -106,7 +106,7 @@ class PackedArithOp(TritonOp):
         return (Feature.PACKED_FP8,) if isinstance(scalar_type(self.result.type), E5M2 | E4M3) else ()
 
     def verify_(self) -> None:
-        """There is an instruction for these types, and every thread holds what it takes."""
+        """Check that there is an instruction for these types, and that every thread holds what it takes."""
         kind = Kind(self.op_kind.value.data)
         wanted = 3 if kind is Kind.FMA else 2
         if len(self.inputs) != wanted:

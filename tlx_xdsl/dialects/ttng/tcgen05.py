@@ -394,7 +394,7 @@ class TMEMCopyOp(TritonOp):
         return Effects(*accesses, by=TCGEN05_COPY, completes_on=Group.TCGEN05)
 
     def verify_(self) -> None:
-        """From shared memory to tensor memory, with the same elements."""
+        """Check that shared memory is copied to tensor memory, with the same elements."""
         source, target = memdesc_type(self.src.type), memdesc_type(self.dst.type)
         verify_shared(source)
         layout = tensor_memory_layout(target)

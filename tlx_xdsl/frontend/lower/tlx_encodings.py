@@ -1,4 +1,4 @@
-"""From the layout objects of `tlx` to layout attributes."""
+"""Conversion of the layout objects of `tlx` to layout attributes."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ from xdsl.ir import SSAValue
 from tlx_xdsl.dialects import tlx as dialect, tt, ttg, ttng
 from tlx_xdsl.dialects.tt import DescriptorReduceKind, PaddingOption, PointerType, TensorDescType
 from tlx_xdsl.language.core import dtype, int8, int32, int64, pointer_type
-from tlx_xdsl.numerics.host_arrays import UNIT
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.targets import TMA_UNIT, Feature
 
 from .. import semantic
 from ..attributes import DESCRIPTOR_BYTES
@@ -30,10 +29,10 @@ INNER_BYTES = 16
 def _corner(call: Call, descriptor: TensorDescriptor) -> list[Tensor]:
     """The argument `offsets` of a copy; refuses a constant that TMA cannot begin at."""
     corner = call.coordinates("offsets", len(descriptor.block_shape))
-    owner, step = corner[-1].ssa.owner, 8 * UNIT // descriptor.dtype.primitive_bitwidth
+    owner, step = corner[-1].ssa.owner, 8 * TMA_UNIT // descriptor.dtype.primitive_bitwidth
     if isinstance(owner, ConstantOp) and isinstance(owner.value, IntegerAttr) and owner.value.value.data % step:
         found = owner.value.value.data
-        call.fail("offsets", f"the last offset must be a multiple of {step} elements ({UNIT} bytes), found {found}")
+        call.fail("offsets", f"the last offset must be a multiple of {step} elements ({TMA_UNIT} bytes), found {found}")
     return corner
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from types import CellType
 from typing import Any, TypeAlias
 
@@ -19,6 +21,9 @@ from tlx_xdsl.element_types import SPELLINGS
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.language.core import LIBRARY_MARK, constexpr
 from tlx_xdsl.text.profiles import ascii_name
+
+_MARIMO_CELL = "__marimo__cell_"
+"""What the file names of marimo's cells have in them, and no others (marimo._ast.compiler)."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +87,46 @@ class KernelSource:
 
     @cached_property
     def filename(self) -> str:
-        """The file that defines the function, as Python knows it."""
-        return self.fn.__code__.co_filename
+        """The file that defines the function: as Python knows it, and of a cell of marimo its notebook."""
+        return self._notebook[0] if self._notebook else self.fn.__code__.co_filename
+
+    @cached_property
+    def place(self) -> SourceLocation:
+        """The function's first line in its file, decorators included."""
+        moved = self._notebook[1] if self._notebook else 0
+        return SourceLocation(self.filename, self.fn.__code__.co_firstlineno + moved)
+
+    @cached_property
+    def _notebook(self) -> tuple[str, int, str] | None:
+        """The notebook of a cell of marimo, how many lines later the function stands there, and what indents it there.
+
+        marimo gives each cell a file name of its own, with lines from 1. None where the function has no cell, or where
+        its notebook does not hold it: it may not be saved yet.
+        """
+        file, code = self.fn.__globals__.get("__file__"), self.fn.__code__
+        if _MARIMO_CELL not in code.co_filename or not isinstance(file, str):
+            return None
+        definition = re.compile(rf"^([ \t]*)def {code.co_name}\(", re.MULTILINE)
+        try:
+            notebook = Path(file).read_text(encoding="utf-8")
+            lines, first_line = inspect.getsourcelines(self.fn)
+        except (OSError, UnicodeDecodeError):
+            return None
+        cell = "".join(lines)
+        here, there = definition.search(cell), list(definition.finditer(notebook))
+        if here is None or len(there) != 1:
+            return None
+        line = notebook.count("\n", 0, there[0].start()) + 1 - cell.count("\n", 0, here.start())
+        return file, line - first_line, there[0][1].removesuffix(here[1])
 
     @cached_property
     def _lines(self) -> tuple[list[str], int]:
         try:
-            return inspect.getsourcelines(self.fn)
+            return inspect.getsourcelines(self.fn)[0], self.place.line
         except OSError as error:
             raise CompilationError(
                 f"the source of '{self.name}' is not available: a kernel must be defined in a file or a notebook cell",
-                SourceLocation(self.filename, self.fn.__code__.co_firstlineno),
+                self.place,
             ) from error
         except (SyntaxError, tokenize.TokenError) as error:
             raise self._changed() from error
@@ -101,7 +135,7 @@ class KernelSource:
         """The error that the file does not hold the function any more: Python reads it again for its source."""
         return CompilationError(
             f"the source of '{self.name}' is not here any more: the file has changed since it was imported",
-            SourceLocation(self.filename, self.fn.__code__.co_firstlineno),
+            self.place,
         )
 
     @cached_property
@@ -201,19 +235,21 @@ class KernelSource:
 
     def location(self, node: ast.AST) -> SourceLocation:
         """The location of `node`; columns count characters from 1."""
-        line = getattr(node, "lineno", self.fn.__code__.co_firstlineno)
+        line = getattr(node, "lineno", self.place.line)
         column = getattr(node, "col_offset", 0)
+        indent = self._notebook[2] if self._notebook else ""
         text = self._line(line)
         if text is not None and not text.isascii():
             # Python counts bytes of UTF-8.
-            column = len(text.encode()[:column].decode(errors="ignore"))
-        return SourceLocation(self.filename, line, column + 1)
+            column = len(text.removeprefix(indent).encode()[:column].decode(errors="ignore"))
+        return SourceLocation(self.filename, line, len(indent) + column + 1)
 
     def _line(self, number: int) -> str | None:
         """A line of the function, by its number in the file."""
         lines, first_line = self._lines
         index = number - first_line
-        return lines[index].rstrip("\n") if 0 <= index < len(lines) else None
+        indent = self._notebook[2] if self._notebook else ""
+        return indent + lines[index].rstrip("\n") if 0 <= index < len(lines) else None
 
     def error(self, node: ast.AST, message: str, notes: tuple[str, ...] = ()) -> CompilationError:
         """The error `message` at `node`, with its source line."""

@@ -52,7 +52,7 @@ def _wrapped(numbers: list[Any], dtype: Dtype) -> Array:
 
 @pure(ub.PoisonOp)
 def poison_value(op: ub.PoisonOp) -> Run:
-    """Anything: all bits set, so that it is seen where it matters."""
+    """Set all bits, so that the value is seen where it matters."""
     tensor = as_tensor(op.result.type)
     held = poison(() if tensor is None else tensor.get_shape(), dtype_of(op.result.type))[()]
     return lambda: held
@@ -97,7 +97,7 @@ def _as_unsigned(op: Operation, function: Callable[..., Any]) -> Binary:
 
 @pure(upstream.MinUIOp, upstream.MaxUIOp)
 def unsigned_extremum(op: Operation) -> Binary:
-    """Of the operands as unsigned numbers."""
+    """Compare the operands as unsigned numbers."""
     return _as_unsigned(op, np.minimum if isinstance(op, upstream.MinUIOp) else np.maximum)
 
 
@@ -146,7 +146,7 @@ def divide(op: Operation) -> Binary:
 
 @pure(upstream.ShLIOp, upstream.ShRSIOp, upstream.ShRUIOp)
 def shift(op: Operation) -> Binary:
-    """By the width or more, PTX shifts all bits out (PTX ISA, "shl", "shr"); LLVM promises nothing."""
+    """Shift as PTX does, which by the width or more shifts all bits out ("shl", "shr"); LLVM promises nothing."""
     signed = dtype_of(op.results[0].type)
     other = unsigned(signed)
     if signed.kind == "b":
@@ -269,7 +269,7 @@ def compare_floats(op: arith.CmpfOp) -> Binary:
 
 @pure(arith.SelectOp, upstream.SelectOp)
 def select(op: arith.SelectOp | upstream.SelectOp) -> Ternary:
-    """Of scalars, of tensors by one condition, or of tensors, and numbers of each thread, element by element."""
+    """Choose scalars, tensors by one condition, or tensors, and numbers of each thread, element by element."""
     if as_tensor(op.operands[0].type) is None:
         return lambda condition, a, b: where(condition, a, b) if differs(condition) else a if condition else b
     return lambda condition, a, b: where(condition, a, b)

@@ -254,7 +254,7 @@ def load(task: Task, op: tt.AtomicLoadOp, addresses: Array, mask: Array | None =
 
 @action(tt.AtomicStoreOp)
 def store(task: Task, op: tt.AtomicStoreOp, addresses: Array, values: Array, mask: Array | None = None) -> None:
-    """Of several values for one address, any of them may stay."""
+    """Store values; of several for one address, any of them may stay."""
     dtype, order = dtype_of(op.value.type), Order(op)
     order.apply(task, _reached(addresses, mask))
     _memory(task).store(op, addresses, values, dtype, mask)
@@ -371,7 +371,7 @@ def plain_store(
 
 
 def _elements(op: Operation, view: View, indices: Array, axis: int) -> tuple[Integers, ...]:
-    """For each index, the element of `view` that it means: all coordinates but the one along `axis` are its own.
+    """Return the element of `view` that each index means: all coordinates but the one along `axis` are its own.
 
     Raises Fault for an index outside of the buffer, and for a dimension in which the buffer is smaller.
     """

@@ -68,7 +68,7 @@ def allocate(task: Task, op: Operation, memory: Memory, type_: MemDescType, alig
 
 @blocking(ttg.LocalAllocOp)
 def local_alloc(task: Task, op: ttg.LocalAllocOp, *values: Array) -> Coroutine:
-    """Without an initial value it is poison."""
+    """Allocate a buffer; it is poison without an initial value."""
     type_ = memdesc_type(op.result.type)
     alignment = 16 if op.alignment is None else op.alignment.value.data
     view = allocate(task, op, task.block.shared, type_, alignment)

@@ -98,13 +98,13 @@ def _answer(task: Task, number: int) -> Array:
 
 @action(ttng.CLCTryCancelOp)
 def try_cancel(task: Task, op: ttng.CLCTryCancelOp, target: View, barrier: View) -> None:
-    """For the thread block that asks."""
+    """Request a cancellation for the thread block that asks."""
     request(task, op, target, barrier, for_all=False)
 
 
 @action(tlx.CLCTryCancelOp)
 def try_cancel_for_all(task: Task, op: tlx.CLCTryCancelOp, target: View, barrier: View, pred: np.bool_) -> None:
-    """For all thread blocks of the cluster."""
+    """Request a cancellation for all thread blocks of the cluster."""
     if pred:
         request(task, op, target, barrier, for_all=True)
 

@@ -62,7 +62,7 @@ def for_loop(op: scf.ForOp, planner: Planner) -> Built:
 @threadwise(scf.IfOp)
 @structured(scf.IfOp)
 def if_else(op: scf.IfOp, planner: Planner) -> Built:
-    """One of two blocks; the second may be missing."""
+    """Run one of two blocks; the second may be missing."""
     then = planner.body(op.true_region.block)
     otherwise = planner.body(op.false_region.block) if op.false_region.blocks else None
     if planner.plan.by_threads and not is_scalar_code(op):
@@ -110,7 +110,7 @@ def _some_threads(op: scf.IfOp, then: Body, otherwise: Body | None) -> Run:
 @threadwise(scf.WhileOp, WhileOp)
 @structured(scf.WhileOp, WhileOp)
 def while_loop(op: scf.WhileOp, planner: Planner) -> Built:
-    """Others get their turn after every iteration: the loop may wait for what they write to global memory."""
+    """Let others run after every iteration: the loop may wait for what they write to global memory."""
     spinning = Waiting(op, lambda: True, lambda: "repeats a loop", spins=True)
     is_poll, poll = polls(op), poll_of(op, planner.slot)
     before = planner.body(op.before_region.block)

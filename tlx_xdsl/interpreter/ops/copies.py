@@ -50,7 +50,7 @@ def commit_group(task: Task, op: ttg.AsyncCommitGroupOp, *_tokens: Any) -> None:
 
 @blocking(ttg.AsyncWaitOp)
 def async_wait(task: Task, op: ttg.AsyncWaitOp, *_tokens: Any) -> Coroutine:
-    """Until at most `num` groups are in flight."""
+    """Wait until at most `num` groups are in flight."""
     count = op.num.value.data
     if len(task.groups) > count:
         number, is_generic = task.groups[len(task.groups) - count - 1], task.cluster.launch.fences_copies

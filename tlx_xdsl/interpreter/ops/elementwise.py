@@ -34,7 +34,7 @@ def bitcast(op: Operation) -> Unary:
 
 @pure(tt.FpToFpOp)
 def convert_float(op: tt.FpToFpOp) -> Unary:
-    """To the nearest number, ties to even, or towards zero; 8-bit results stop at their largest finite number."""
+    """Round to nearest, ties to even, or towards zero; 8-bit results stop at their largest finite number."""
     target = dtype_of(op.result.type)
     if op.rounding is not None and tt.RoundingMode(op.rounding.value.data) is tt.RoundingMode.RTZ:
         return lambda value: truncate_to(value, target)
@@ -142,7 +142,7 @@ def _like(op: ttng.PackedArithOp, values: Array, shape: tuple[int, ...]) -> Arra
 
 @pure(arith.ExtSIOp)
 def extsi(op: Operation) -> Unary:
-    """As a signed number, the bit 1 is -1."""
+    """Extend a signed number: the bit 1 is -1."""
     target = dtype_of(op.results[0].type)
     if dtype_of(op.operands[0].type).kind == "b":
         return lambda value: -value.astype(target)
@@ -174,7 +174,7 @@ def round_float(op: Operation) -> Unary:
 
 @pure(arith.SIToFPOp)
 def sitofp(op: Operation) -> Unary:
-    """As a signed number, the bit 1 is -1."""
+    """Convert a signed number: the bit 1 is -1."""
     target = dtype_of(op.results[0].type)
     if dtype_of(op.operands[0].type).kind == "b":
         return lambda value: -value.astype(target)
@@ -183,7 +183,7 @@ def sitofp(op: Operation) -> Unary:
 
 @pure(arith.UIToFPOp)
 def uitofp(op: Operation) -> Unary:
-    """Of an unsigned number."""
+    """Convert an unsigned number."""
     source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
     if source.kind == "b":
         return lambda value: value.astype(target)
@@ -216,6 +216,6 @@ def float_to_integer(op: Operation) -> Run:
 
 @pure(upstream.IndexCastOp)
 def index_cast(op: Operation) -> Unary:
-    """Between `index` and an integer."""
+    """Convert between `index` and an integer."""
     target = dtype_of(op.results[0].type)
     return lambda value: value.astype(target)

@@ -137,7 +137,7 @@ def _of_task(task: Task, op: Operation, bits: Array, dtype: Dtype) -> Any:
 
 @blocking(nvvm.BarrierOp)
 def barrier(task: Task, op: nvvm.BarrierOp, *values: Any) -> Coroutine:
-    """Without a number of threads the task meets only itself, as Triton lowers it."""
+    """Meet at a barrier: without a number of threads the task meets only itself, as Triton lowers it."""
     has_id, has_threads = op.barrier_id is not None, op.number_of_threads is not None
     yield None
     if has_threads:
@@ -221,7 +221,7 @@ def _slots(op: tt.ElementwiseInlineAsmOp) -> tuple[list[_Slot], list[_Slot]]:
 
 
 def _tied(op: tt.ElementwiseInlineAsmOp) -> dict[str, str]:
-    """For each argument that shares the register of a result, the two names."""
+    """Pair the names of each argument and the result whose register it shares."""
     texts = [text.strip() for text in op.constraints.data.split(",")]
     return {f"${number}": f"${text}" for number, text in enumerate(texts) if text.isdigit()}
 

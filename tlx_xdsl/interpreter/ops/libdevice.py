@@ -94,7 +94,7 @@ def _fast_power(x: Array, y: Array) -> Array:
 
 
 def _saturated(x: Array) -> Array:
-    """Between 0 and 1; NaN is 0."""
+    """Clamp to 0 to 1; NaN is 0."""
     return np.fmin(np.fmax(x, 0.0), 1.0)
 
 

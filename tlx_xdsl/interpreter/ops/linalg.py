@@ -187,7 +187,7 @@ def _by_halves(function: Callable[..., Array], rows: Array) -> Array:
 
 @_structured(linalg.ReduceOp)
 def reduce(op: linalg.ReduceOp, planner: Planner) -> Built:
-    """In the order of the elements, from the initial value on."""
+    """Reduce in the order of the elements, from the initial value on."""
     function, dimensions = _whole_reduction(op.body.block), op.dimensions.get_values()
     if function is None or len(dimensions) != 1:
         return loop_nest(op, planner)

@@ -50,7 +50,7 @@ def _lists(*static: builtin.DenseArrayBase[builtin.IntegerType]) -> _Lists:
 
 @pure(memref.ReinterpretCastOp)
 def reinterpret_cast(op: memref.ReinterpretCastOp) -> Run:
-    """From the base on, whatever the offset and the sizes of the source are."""
+    """View memory from the base on, whatever the offset and the sizes of the source are."""
     lists = _lists(op.static_offsets, op.static_sizes, op.static_strides)
 
     def run(source: MemRef, *numbers: Any) -> MemRef:

@@ -72,7 +72,7 @@ def _combine(planner: Planner, region: Region) -> Combine:
 
 @structured(tt.ReduceOp)
 def reduce(op: tt.ReduceOp, planner: Planner) -> Built:
-    """Along one axis, which vanishes."""
+    """Reduce along one axis, which vanishes."""
     axis = op.axis.value.data
     if (function := _ufunc(op.combine_op.block)) is not None:
         return Kind.PURE, _at_once(function.reduce, axis)

@@ -182,7 +182,7 @@ def clock64(_op: tlx.Clock64Op) -> Unary:
 
 @pure(ttg.WarpIdOp, nvvm.ElectSyncOp)
 def no_one_value(op: Operation) -> Run:
-    """There is no one value."""
+    """Refuse an operation that has no one value for all threads."""
     raise fault_at(
         op, f"the interpreter runs the threads of a task as one: '{op.name}' differs between them", kind=Unsupported
     )
@@ -288,8 +288,10 @@ def cluster_size(_op: tlx.ClusterSizeOp) -> Unary:
 @threadwise(tt.AssertOp)
 @immediate(tt.AssertOp)
 def assertion(task: Task, op: tt.AssertOp, condition: Array) -> None:
-    """Raises Fault with the text of the user where the condition does not hold."""
+    """Raises Fault with the text of the user where the condition does not hold; goes on at a breakpoint."""
     message = op.message.data
+    if op.is_breakpoint:
+        return
     if task.active is not None:
         condition = _of_active(op, task.active, condition)
     if not condition.all():

@@ -256,7 +256,7 @@ def check_warps(task: Task, op: Operation) -> None:
 
 @blocking(ttng.TMEMAllocOp)
 def tmem_alloc(task: Task, op: ttng.TMEMAllocOp, *values: Array) -> Coroutine:
-    """Without an initial value it is poison."""
+    """Allocate tensor memory; it is poison without an initial value."""
     type_ = memdesc_type(op.result.type)
     with_token = op.token is not None
     view = allocate(task, op, task.block.tensor, type_)

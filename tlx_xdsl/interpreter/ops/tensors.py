@@ -53,7 +53,7 @@ def unsplat(_op: tt.UnsplatOp) -> Unary:
 @threadwise(tt.ExpandDimsOp)
 @pure(tt.ReshapeOp, tt.ExpandDimsOp)
 def reshape(op: Operation) -> Unary:
-    """In row-major order, even where any order is allowed; a new dimension has size 1."""
+    """Reshape in row-major order, even where any order is allowed; a new dimension has size 1."""
     shape = shape_of_tensor(op.results[0].type)
     return lambda value: value.reshape(shape)
 

@@ -140,7 +140,7 @@ class _Writes:
     hint = ""
 
     def end(self) -> str:
-        """By what it is known."""
+        """Say by what it is known."""
         return "it has written after tlx.async_descriptor_store_wait(0, read=False) of its task"
 
 
@@ -234,12 +234,12 @@ def _reduce_block(
 
 @blocking(ttng.AsyncTMAStoreWaitOp)
 def store_wait(task: Task, op: ttng.AsyncTMAStoreWaitOp) -> Coroutine:
-    """Until at most `pendings` of the stores of this task are in flight."""
+    """Wait until at most `pendings` of the stores of this task are in flight."""
     yield from wait_for_stores(task, op, op.pendings.value.data, reads_only=is_set(op, "read_only"))
 
 
 def wait_for_stores(task: Task, op: Operation, pendings: int, *, reads_only: bool) -> Coroutine:
-    """Until at most so many stores of this task are in flight.
+    """Wait until at most so many stores of this task are in flight.
 
     Their reads and writes are one event here, but with `reads_only` the task does not know that they have written.
     """

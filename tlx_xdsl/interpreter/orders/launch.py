@@ -297,27 +297,27 @@ class _Run:
     # Reports to observers --------------------------------------------------------------------------------------------
 
     def began(self, cluster: Cluster) -> None:
-        """As `Observer.began`."""
+        """See `Observer.began`."""
         if self.observer is not None:
             self.observer.began(cluster)
 
     def ran(self, task: Task) -> None:
-        """As `Observer.ran`."""
+        """See `Observer.ran`."""
 
     def issued(self, cluster: Cluster, transfer: Transfer) -> None:
-        """As `Observer.issued`: an asynchronous operation has the name of who issues it, with a number."""
+        """See `Observer.issued`: an asynchronous operation has the name of who issues it, with a number."""
         self._names[transfer] = f"{self._now}/{self._issued[self._now]}"
         self._issued[self._now] += 1
         if self.observer is not None:
             self.observer.issued(cluster, transfer)
 
     def completed(self, cluster: Cluster, transfer: Transfer) -> None:
-        """As `Observer.completed`."""
+        """See `Observer.completed`."""
         if self.observer is not None:
             self.observer.completed(cluster, transfer)
 
     def flipped(self, barrier: Mbarrier, block: ThreadBlock) -> None:
-        """As `Observer.flipped`."""
+        """See `Observer.flipped`."""
         if self.observer is not None:
             self.observer.flipped(barrier, block)
 

@@ -26,17 +26,17 @@ of a copy have arrived; `q_empty[c]` when consumer c has done its last S of a ti
 consumers have arrived, after the wait for the product that read the stage. The producer waits for the phase before
 the current one; a fresh barrier lets the first pass.
 
-Masks. Blocks are taken from a consumer's last one down: only that first one holds keys to hide. It is the one with the
-diagonal, since 64 rows never cross from one block of BLOCK_N = 64 or 128 keys to the next, or the one with the end of
-the keys, or both; every row sees at least one key of it. Where a tile's consumers end in different blocks, those that
-end earlier give back what they do not need, unread, and pass their turn on.
+Masks. Each consumer iterates over its key blocks in descending order, so only its first block needs a mask. That block
+has the diagonal, since 64 rows never cross from one block of BLOCK_N = 64 or 128 keys to the next, or the end of the
+keys, or both; every row sees at least one key of it. Where the consumers of a tile end in different blocks, those that
+end earlier release the blocks that they do not need, unread, and pass their turn on.
 
 Edges. Descriptors have four dimensions, (batch, head, row, column), so that TMA reads zeros after the end of a
 sequence and writes nothing there: lengths may be any.
 
 Schedule. HEADS_TOGETHER heads (1 or all) take their tiles in turn: all tiles of a head one after the other, whose K and
-V then stay in the L2 cache, or the same tile of all heads. With a causal mask tiles go from long to short, and every
-other round is dealt out backwards, so that the sums of the programs are alike.
+V then stay in the L2 cache, or the same tile of all heads. With a causal mask tiles go from long to short, and
+alternate rounds are assigned in reverse order, which balances the programs' load.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.

@@ -1,4 +1,4 @@
-"""From scores to probabilities, for the attention kernels: caps, functions of the user, masks, softmax, sinks.
+"""Scores and probabilities of the attention kernels: caps, functions of the user, masks, softmax, sinks.
 
 Scores are turned in this order: softcap * tanh(score / softcap), the user's SCORE_MOD, minus infinity for keys that are
 hidden, powers of two. Without the first two the scale of the scores is that of the powers, and costs nothing.

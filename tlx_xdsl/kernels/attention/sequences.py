@@ -21,7 +21,7 @@ from ..rings import tile_of as tile_in_turn
 
 @tlx_xdsl.jit
 def place_in_round(turn, CAUSAL: tl.constexpr):
-    """The place of this program in a round of tiles: every other round of a causal mask is dealt out backwards."""
+    """The place of this program in a round of tiles: a causal mask assigns alternate rounds in reverse order."""
     pid = tl.program_id(0)
     return tl.where(turn % 2 == 0, pid, tl.num_programs(0) - 1 - pid) if CAUSAL else pid
 

@@ -1,13 +1,13 @@
-"""Functions whose calls repeat: what one worked out for tensors of some shapes is kept as a plan (`plans`).
+"""Functions that cache their launch plans (`plans`) per call signature: shapes, strides, types, alignment, options.
 
     SOFTMAX = PlannedFunction("softmax", _prepare, results=1)
 
     def softmax(x, out=None):
         return SOFTMAX((x, out))
 
-`_prepare((x, out), ())` checks, allocates and says what to launch; it is called for each new key: shapes, strides,
-types, places and alignment of the tensors, and the options. A later call of the same key repeats none of that: what was
-checked is the key. Nothing is kept of calls that the interpreter runs, those with arrays of the CPU.
+`_prepare((x, out), ())` checks, allocates and returns the launches. It runs once for each new key: shapes, strides,
+types, devices and alignment of the tensors, and the options. A later call with the same key repeats none of that, since
+the checks depend on the key alone. Calls with arrays of the CPU, which the interpreter runs, have no plan.
 
 Time of the host. A call that finds its plan asks one question for all tensors where the plan is among those that were
 used last (`recent`), or else makes the key and looks into a dictionary, and calls the driver once (`plans`), which
@@ -79,7 +79,7 @@ class PlannedFunction:
     def __call__(self, tensors: Values, options: Values = ()) -> Any:
         """Run on these tensors, of which some may be None, and return the results."""
         torch = self._torch or self._find_torch(tensors[0])
-        # Reading this, torch.compile takes the answer for True, and the rest for not there.
+        # Dynamo folds this test to True, and never traces the rest.
         if torch is not None and torch.compiler.is_dynamo_compiling():
             return self._operator()(tensors, options)
         if self._dispatch_modes() and isinstance(tensors[0], self._torch.Tensor):

@@ -68,7 +68,7 @@ class Plan:
     Made of a call whose tensors `given` were, None for results that it allocated. Compiles the kernels that are new.
 
     Raises ValueError for an argument of a launch whose tensor is not said, RuntimeError where a kernel would have to be
-    loaded while a CUDA graph is captured, and what the CUDA driver has against a launch.
+    loaded while a CUDA graph is captured, and errors of the CUDA driver.
     """
 
     def __init__(self, prepared: Prepared, given: Sequence[Any]):
@@ -243,7 +243,7 @@ class Plan:
 
 
 def _uses(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, list[Use]]:
-    """For each tensor the arguments that have its address."""
+    """Return the arguments that have the address of each tensor."""
     found: dict[str, list[Use]] = {name: [] for name in prepared.tensors}
     for launch, movable in zip(prepared.launches, movables, strict=True):
         for name, value in launch.arguments.items():

@@ -3,16 +3,17 @@
 Rank r has rows r of A, M of them, and its own B (K, N); it gets all of A times its B: (world * M, N). The kernel is
 `gemm.cooperative`, without clusters, with another order of tiles and one more task.
 
-* The copier, one warp of each program, stores the rank's rows of A to all others by bulk copies, piece by piece,
-  through a few buffers in shared memory: the rank before it gets them first, then the one before that. So at no time
-  do two ranks store to one, each rank gets first what it multiplies first, and no multiprocessor is taken from the
-  product. A signal follows each piece of PIECE rows; what is waited for are the pieces of a tile's rows.
+* The copier, one warp of each program, stores the rank's rows of A to all others, piece by piece: the rank before it
+  gets them first, then the one before that. So at no time do two ranks store to one, each rank gets first what it
+  multiplies first, and no multiprocessor is taken from the product. A signal follows each piece of PIECE rows; what is
+  waited for are the pieces of a tile's rows. The copier's threads load and store, since bulk copies to another GPU
+  hold up the loads of the product, which the same unit does: with them the product took up to a quarter longer.
 * Order of tiles. A rank begins with its own rows, which it reads where they are, and goes on with those of the next
   rank. The producer waits for a tile's rows, and fences, before it loads them by TMA.
 * Reuse. Nothing is stored to a rank before it has begun this launch: it then has read what came in the last.
 
 Nothing is rounded on the way; sums are in f32 and rounded once: the bits of a product of the gathered A. Deterministic.
-Limits: two consumers or more, M a multiple of BLOCK_M, rows of A side by side, PIECE * K a multiple of CHUNK. Signals:
+Limits: two consumers or more, M a multiple of BLOCK_M, rows of A side by side. Signals:
 one for each piece and rank that gets it, and world - 1 for the beginning. Memory on each rank: world * M * K * 2 bytes,
 of which the own rows stay unused.
 """
@@ -29,7 +30,7 @@ from ..gemm.cooperative import load_strips, tile_rings, wait_for_stage
 from ..gemm.device import divided, tile_offsets
 from ..gemm.epilogue import store_tile
 from ..rings import next_place
-from .gemm_scatter import multiplied_tile
+from .gemm_scatter import copy_elements, multiplied_tile
 from .signals import FIRST, after, announce_launch, count_program, counters, launch_number
 
 
@@ -40,49 +41,19 @@ def arrivals_of_rows(pads, source, block, blocks):
 
 
 @tlx_xdsl.jit
-def load_chunk(pointer, buffers, loaded, number, DEPTH: tl.constexpr):
-    """Start to load a chunk to the buffer of chunk `number`."""
-    BYTES: tl.constexpr = buffers.shape[0] * tlx.size_of(tlx.dtype_of(buffers))
-    index = number % DEPTH
-    tlx.barrier_expect_bytes(loaded[index], BYTES)
-    tlx.async_load(pointer, buffers[index], bulk=True, bulk_size=BYTES, barrier=loaded[index])
-
-
-@tlx_xdsl.jit
-def copy_piece(source, target, buffers, loaded, number, chunks, DEPTH: tl.constexpr):
-    """Copy a piece of so many chunks by bulk copies. `number` is that of the first chunk; returns the next one's."""
-    CHUNK: tl.constexpr = buffers.shape[0]
-    for chunk in range(min(chunks, DEPTH - 1)):
-        load_chunk(source + chunk * CHUNK, buffers, loaded, number + chunk, DEPTH)
-    for chunk in range(chunks):
-        this = number + chunk
-        tlx.barrier_wait(loaded[this % DEPTH], (this // DEPTH) & 1)
-        tlx.async_store(target + chunk * CHUNK, buffers[this % DEPTH], CHUNK * tlx.size_of(tlx.dtype_of(buffers)))
-        later = chunk + DEPTH - 1
-        if later < chunks:
-            # The store before this one has read its buffer, which is loaded again.
-            tlx.async_descriptor_store_wait(1)
-            load_chunk(source + later * CHUNK, buffers, loaded, number + later, DEPTH)
-    return number + chunks
-
-
-@tlx_xdsl.jit
 def send_rows(
-    a, gathered, pads, rank, launch, M, K, buffers, loaded,
-    BLOCK_M: tl.constexpr, PIECE: tl.constexpr, DEPTH: tl.constexpr, LIMIT: tl.constexpr,
+    a, gathered, pads, rank, launch, M, K, BLOCK_M: tl.constexpr, PIECE: tl.constexpr, BLOCK: tl.constexpr,
+    LIMIT: tl.constexpr,
 ):  # fmt: skip
     """Store this program's pieces of the rank's rows to all others, and signal each."""
     world: tl.constexpr = tlx.world_size(pads)
-    number = 0
     for i in tl.static_range(1, world):
         to = after(rank, world - i, world)
         tlx.wait_signal(counters(pads, rank), FIRST + to, launch, limit_ns=LIMIT)
         target = tlx.peer(gathered, to) + (rank * M).to(tl.int64) * K
         for piece in range(tl.program_id(0), M // PIECE, tl.num_programs(0)):
             at = (piece * PIECE).to(tl.int64) * K
-            number = copy_piece(a + at, target + at, buffers, loaded, number, PIECE * K // buffers.shape[0], DEPTH)
-            tlx.async_descriptor_store_wait(0, read=False)
-            tlx.fence("async_global")
+            copy_elements(a + at, target + at, PIECE * K, BLOCK)
             counter = arrivals_of_rows(pads, rank, piece // (BLOCK_M // PIECE), M // BLOCK_M)
             tlx.signal(counters(pads, to), counter)
 
@@ -124,13 +95,13 @@ def all_gather_gemm(
     GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, B_COLUMNS: tl.constexpr,
-    CONSUMERS: tl.constexpr, PIECE: tl.constexpr, CHUNK: tl.constexpr, DEPTH: tl.constexpr,
-    LIMIT: tl.constexpr = None,
+    CONSUMERS: tl.constexpr, PIECE: tl.constexpr, COPIED: tl.constexpr, LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """C = the rows of A of all ranks, M each, times B; see the file's top.
 
     `a` are this rank's rows, `gathered` has room for all, (world * M, K), and `gathered_desc` is of this rank's memory
-    there. OWNER_FACTOR and OWNER_SHIFT divide by the tiles of the rows of one rank. CHUNK is in elements.
+    there. OWNER_FACTOR and OWNER_SHIFT divide by the tiles of the rows of one rank. The
+    copier has COPIED elements in flight, which divide a piece.
     """
     world: tl.constexpr = tlx.world_size(pads)
     PART_M: tl.constexpr = BLOCK_M // CONSUMERS
@@ -150,10 +121,8 @@ def all_gather_gemm(
 
     tiles_a, b = tile_rings(dtype, CONSUMERS, PART_M, (BLOCK_N, 0), BLOCK_K, NUM_STAGES, False, B_COLUMNS)
     c = tlx.local_alloc((PART_M, PART_N), tlx.dtype_of(c_desc), CONSUMERS * BUFFERS)
-    chunks = tlx.local_alloc((CHUNK,), dtype, DEPTH)
     full = tlx.alloc_barriers(NUM_STAGES)
     empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS)
-    loaded = tlx.alloc_barriers(DEPTH)
 
     out = (c_desc, None, 0, 0)
     # Two consumers have the registers of a thread block of three warp groups, of which the last is for the other tasks.
@@ -196,5 +165,5 @@ def all_gather_gemm(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
 
         with tlx.async_task(num_warps=1, registers=40):  # copier
-            send_rows(a, gathered, pads, rank, launch, M, K, chunks, loaded, BLOCK_M, PIECE, DEPTH, LIMIT)
+            send_rows(a, gathered, pads, rank, launch, M, K, BLOCK_M, PIECE, COPIED, LIMIT)
             count_program(pads, launch)

@@ -5,17 +5,20 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
 
 * Order. A rank begins with the tiles of the next rank and ends with its own. So what it sends is under way while it
   multiplies, no two ranks send to one at a time, and what it needs for its own tiles was sent a round of tiles ago.
-* Tiles of others. The epilogue rounds the f32 sums to the type of A, and bulk copies store each part of a consumer to
-  the owner, as it lies in shared memory: `staging` is no matrix, but parts of [source][tile][consumer]. The signal
-  goes out one tile later, when these stores are long over: nothing waits for the way to the other GPU.
+* Tiles of others. The epilogue rounds the f32 sums to the type of A and stores them to memory of its own GPU, where
+  each program has room for a few tiles (`outgoing`). The copier, one warp of each program, stores them to the owner,
+  and signals. Nothing else waits for the way to the other GPU: all programs end a tile at about the same time, and what
+  they send takes nearly as long as the next tile. TMA would have the loads of the product wait behind such stores.
 * Tiles of its own. A consumer waits for the signals of this tile and begins to load the others' parts, then multiplies,
   and adds in f32 in the order of ranks; its own sums, which are still in registers, are not rounded. The result is
   rounded once, to its type. The same on each run: deterministic.
+* `staging` and `outgoing` are no matrices, but parts of a tile, as they lie in shared memory: [source][tile][consumer].
 * Reuse. Nothing is stored to a rank before it has begun this launch (`began`): it then has read what came in the last.
 
 Edges. An owner's last tile may have rows of the next owner; they are multiplied and not stored. N may be any that TMA
-can read and write. Signals: one from each consumer for each tile of another rank, and world - 1 for the beginning.
-Memory on each rank: world * tiles of an owner * BLOCK_M * BLOCK_N * 2 bytes, so M * N * 2 but for edges.
+can read and write. Signals: one for each tile of another rank, and world - 1 for the beginning. Memory
+on each rank: world * tiles of an owner * BLOCK_M * BLOCK_N * 2 bytes, so M * N * 2 but for edges, and SLOTS tiles for
+each program.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -32,11 +35,14 @@ from ..gemm.epilogue import halves
 from ..rings import next_place
 from .signals import FIRST, announce_launch, count_program, counters, launch_number
 
+COPIED = tl.constexpr(1024)
+"""Elements that a copier has in flight."""
+
 
 @tlx_xdsl.jit
-def arrivals(pads, tile, part: tl.constexpr, PARTS: tl.constexpr):
-    """The counter of a consumer's part of a tile, which others signal to its owner; it follows those of `began`."""
-    return FIRST + tlx.world_size(pads) + tile * PARTS + part
+def arrivals(pads, tile):
+    """The counter of a tile, which others signal to its owner; it follows those of `began`."""
+    return FIRST + tlx.world_size(pads) + tile
 
 
 @tlx_xdsl.jit
@@ -119,22 +125,12 @@ def add_parts(
 
 
 @tlx_xdsl.jit
-def signal_sent(pads, to, tile, part: tl.constexpr, CONSUMERS: tl.constexpr):
-    """Signal that a consumer's part of a tile has arrived at its owner, if one was sent: `to` is its rank, or -1."""
-    if to >= 0:
-        tlx.async_descriptor_store_wait(0, read=False)
-        tlx.fence("async_global")
-        tlx.signal(counters(pads, to), arrivals(pads, tile, part, CONSUMERS))
-
-
-@tlx_xdsl.jit
 def expect_parts(
-    pads, place, wire, came, first, tile, part: tl.constexpr, launch, PARTS: tl.constexpr, BUFFERS: tl.constexpr,
-    LIMIT: tl.constexpr,
+    pads, place, wire, came, first, tile, launch, BUFFERS: tl.constexpr, LIMIT: tl.constexpr
 ):  # fmt: skip
-    """Wait until the others have sent a part of one of the rank's own tiles, and start to load to all buffers."""
+    """Wait until the others have sent one of the rank's own tiles, and start to load to all buffers of a consumer."""
     SOURCES: tl.constexpr = tlx.world_size(pads) - 1
-    tlx.wait_signal(counters(pads, place[1]), arrivals(pads, tile, part, PARTS), launch * SOURCES, limit_ns=LIMIT)
+    tlx.wait_signal(counters(pads, place[1]), arrivals(pads, tile), launch * SOURCES, limit_ns=LIMIT)
     tlx.fence("async_global")
     for load in tl.static_range(BUFFERS):
         load_part(place, wire, came, first, load, SOURCES, BUFFERS)
@@ -165,23 +161,117 @@ def multiplied_tile(
 
 
 @tlx_xdsl.jit
+def hand_over(ready, slot):
+    """Give a tile to the copier, if one was stored: `slot` is where it lies, or -1."""
+    if slot >= 0:
+        tlx.async_descriptor_store_wait(0, read=False)
+        tlx.barrier_arrive(ready[slot])
+
+
+@tlx_xdsl.jit
+def copy_elements(source, target, count, BLOCK: tl.constexpr):
+    """Copy so many elements, side by side, which are blocks of BLOCK."""
+    lanes = tl.arange(0, BLOCK)
+    for _ in range(0, count, BLOCK):
+        tl.store(target + lanes, tl.load(source + lanes))
+        source += BLOCK
+        target += BLOCK
+
+
+@tlx_xdsl.jit
+def send_tiles(
+    outgoing, staging, pads, rank, number, items, owned, by_owner, ready, free, TILE: tl.constexpr, SLOTS: tl.constexpr,
+    LIMIT: tl.constexpr,
+):  # fmt: skip
+    """The copier: store each tile that the consumers hand over, of TILE elements, to its owner, and signal it."""
+    world: tl.constexpr = tlx.world_size(pads)
+    slot = 0
+    phase = 0
+    known = rank
+    for item in range(items):
+        owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
+        if owner != rank:
+            if owner != known:
+                tlx.wait_signal(counters(pads, rank), FIRST + owner, number, limit_ns=LIMIT)
+            known = owner
+            tlx.barrier_wait(ready[slot], phase)
+            source = outgoing + (tl.program_id(0) * SLOTS + slot).to(tl.int64) * TILE
+            copy_elements(source, tlx.peer(staging, owner) + (rank * owned + tile).to(tl.int64) * TILE, TILE, COPIED)
+            tlx.barrier_arrive(free[slot])
+            tlx.signal(counters(pads, owner), arrivals(pads, tile))
+            slot, phase = next_place(slot, phase, SLOTS)
+
+
+@tlx_xdsl.jit
+def scatter_tiles(
+    a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number, owned,
+    by_owner, order, M, N, num_k, part: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PART_N: tl.constexpr,
+    BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
+    CONSUMERS: tl.constexpr, SLOTS: tl.constexpr, LIMIT: tl.constexpr,
+):  # fmt: skip
+    """A consumer: multiply its part of each tile of the program; hand over what is another rank's, and sum the rest."""
+    world: tl.constexpr = tlx.world_size(pads)
+    SOURCES: tl.constexpr = world - 1
+    PART_M: tl.constexpr = BLOCK_M // CONSUMERS
+    ITEMS: tl.constexpr = BLOCK_N // PART_N * SOURCES
+    first: tl.constexpr = part * BUFFERS
+    stage = 0
+    phase = 0
+    turn = 0
+    # Where the next tile goes, and where that one lies that is still to be handed over.
+    slot = 0
+    slot_phase = 1
+    stored = -1
+    for item in range(items):
+        owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
+        off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
+        stride = owned.to(tl.int64) * (BLOCK_M * BLOCK_N)
+        at = (tile * CONSUMERS + part).to(tl.int64) * (PART_M * BLOCK_N)
+        place = (tlx.peer(staging, rank) + at, rank, stride)
+        if owner == rank:
+            # What the others have sent comes while this tile is multiplied.
+            hand_over(ready, stored)
+            stored = -1
+            expect_parts(pads, place, wire, came, first, tile, number, BUFFERS, LIMIT)
+        sums, stage, phase = multiplied_tile(
+            a, b, full, empty, stage, phase, num_k, part, CONSUMERS, NUM_STAGES, A_COLUMNS, B_COLUMNS
+        )
+        if owner == rank:
+            add_parts(
+                sums, place, wire, came, first, turn, out_desc, c[part], off_m + part * PART_M, off_n,
+                0, ITEMS, PART_N, SOURCES, BUFFERS,
+            )  # fmt: skip
+            # All threads have read all buffers.
+            tl.debug_barrier()
+            turn += ITEMS // BUFFERS
+        else:
+            hand_over(ready, stored)
+            tlx.barrier_wait(free[slot], slot_phase)
+            target = outgoing + (tl.program_id(0) * SLOTS + slot).to(tl.int64) * (BLOCK_M * BLOCK_N)
+            send_parts(sums, target + part * (PART_M * BLOCK_N), wire, first, 0, PART_N, BUFFERS)
+            stored = slot
+            slot, slot_phase = next_place(slot, slot_phase, SLOTS)
+    hand_over(ready, stored)
+    tlx.async_descriptor_store_wait(0)
+
+
+@tlx_xdsl.jit
 def gemm_reduce_scatter(
-    a_desc, b_desc, out_desc, staging, pads, M, N, K,
+    a_desc, b_desc, out_desc, outgoing, staging, pads, M, N, K,
     GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr,
-    B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr, LIMIT: tl.constexpr = None,
+    B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr, SLOTS: tl.constexpr, LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """Store rows r, on rank r, of the sum over ranks of A @ B. M is the number of rows of one rank; see the file's top.
 
     OWNER_FACTOR and OWNER_SHIFT divide by the tiles of an owner.
     """
     world: tl.constexpr = tlx.world_size(pads)
-    SOURCES: tl.constexpr = world - 1
     PART_M: tl.constexpr = BLOCK_M // CONSUMERS
-    ITEMS: tl.constexpr = BLOCK_N // PART_N * SOURCES
+    tl.static_assert(CONSUMERS >= 2, "the first consumer is the default task, and others have a task of their own")
     tl.static_assert(BLOCK_N // PART_N % BUFFERS == 0, "each buffer is loaded to equally often for a tile")
-    REGISTERS: tl.constexpr = 160 if CONSUMERS == 3 else 232
     dtype: tl.constexpr = tlx.dtype_of(a_desc)
     STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
 
@@ -202,9 +292,26 @@ def gemm_reduce_scatter(
     full = tlx.alloc_barriers(NUM_STAGES)
     empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS)
     came = tlx.alloc_barriers(CONSUMERS * BUFFERS)
+    ready = tlx.alloc_barriers(SLOTS, arrive_count=CONSUMERS)
+    free = tlx.alloc_barriers(SLOTS)
 
     with tlx.async_tasks(no_ending_cluster_sync=True):
-        with tlx.async_task("default"):  # producer
+        with tlx.async_task("default"):  # the first consumer
+            scatter_tiles(
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
+                owned, by_owner, order, M, N, num_k, 0,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS, LIMIT,
+            )  # fmt: skip
+
+        with tlx.async_task(num_warps=4, replicate=CONSUMERS - 1, registers=232):  # the others
+            part: tl.constexpr = tlx.async_task_replica_id() + 1
+            scatter_tiles(
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
+                owned, by_owner, order, M, N, num_k, part,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS, LIMIT,
+            )  # fmt: skip
+
+        with tlx.async_task(num_warps=1, registers=40):  # producer
             stage = 0
             phase = 0
             for item in range(items):
@@ -219,46 +326,8 @@ def gemm_reduce_scatter(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
             count_program(pads, number)
 
-        with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
-            part: tl.constexpr = tlx.async_task_replica_id()
-            first: tl.constexpr = part * BUFFERS
-            stage = 0
-            phase = 0
-            turn = 0
-            # The rank and the tile of the signal that is still to be sent; the last rank that is known to have begun.
-            to = -1
-            sent = 0
-            known = rank
-            for item in range(items):
-                owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
-                off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
-                stride = owned.to(tl.int64) * (BLOCK_M * BLOCK_N)
-                at = (tile * CONSUMERS + part).to(tl.int64) * (PART_M * BLOCK_N)
-                place = (tlx.peer(staging, rank) + at, rank, stride)
-                if owner == rank:
-                    # What the others have sent comes while this tile is multiplied.
-                    signal_sent(pads, to, sent, part, CONSUMERS)
-                    to = -1
-                    expect_parts(pads, place, wire, came, first, tile, part, number, CONSUMERS, BUFFERS, LIMIT)
-                sums, stage, phase = multiplied_tile(
-                    a, b, full, empty, stage, phase, num_k, part, CONSUMERS, NUM_STAGES, A_COLUMNS, B_COLUMNS
-                )
-                if owner == rank:
-                    add_parts(
-                        sums, place, wire, came, first, turn, out_desc, c[part], off_m + part * PART_M, off_n,
-                        0, ITEMS, PART_N, SOURCES, BUFFERS,
-                    )  # fmt: skip
-                    # All threads have read all buffers.
-                    tl.debug_barrier()
-                    turn += ITEMS // BUFFERS
-                else:
-                    signal_sent(pads, to, sent, part, CONSUMERS)
-                    if owner != known:
-                        tlx.wait_signal(counters(pads, rank), FIRST + owner, number, limit_ns=LIMIT)
-                    known = owner
-                    to = owner
-                    sent = tile
-                    target = tlx.peer(staging, owner) + rank * stride + at
-                    send_parts(sums, target, wire, first, 0, PART_N, BUFFERS)
-            signal_sent(pads, to, sent, part, CONSUMERS)
-            tlx.async_descriptor_store_wait(0)
+        with tlx.async_task(num_warps=1, registers=40):  # copier
+            send_tiles(
+                outgoing, staging, pads, rank, number, items, owned, by_owner, ready, free, BLOCK_M * BLOCK_N, SLOTS,
+                LIMIT,
+            )  # fmt: skip

@@ -18,25 +18,79 @@ import tlx_xdsl.language.tlx as tlx
 from ..gemm.device import multiply_steps, tile_offsets
 from ..gemm.pingpong import load_step
 from ..rings import TURN_THREADS, next_place
-from .gemm_scatter import add_parts, expect_parts, owner_and_tile, send_parts, signal_sent
-from .signals import FIRST, announce_launch, count_program, counters, launch_number
+from .gemm_scatter import add_parts, expect_parts, hand_over, owner_and_tile, send_parts, send_tiles
+from .signals import announce_launch, count_program, launch_number
+
+
+@tlx_xdsl.jit
+def scatter_in_turn(
+    a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number, owned,
+    by_owner, order, M, N, num_k, consumer: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PART_N: tl.constexpr,
+    BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
+    SLOTS: tl.constexpr, LIMIT: tl.constexpr,
+):  # fmt: skip
+    """A consumer: multiply every second tile of the program; hand over what is another rank's, and sum the rest."""
+    world: tl.constexpr = tlx.world_size(pads)
+    SOURCES: tl.constexpr = world - 1
+    ITEMS: tl.constexpr = BLOCK_N // PART_N * SOURCES
+    first: tl.constexpr = consumer * BUFFERS
+    turn = 0
+    # Where the tile lies that is still to be handed over.
+    stored = -1
+    for item in range(consumer, items, 2):
+        owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
+        off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
+        # The other consumer's steps lie between this one's tiles.
+        stage, phase = tlx.get_bufidx_phase(item * num_k, NUM_STAGES)
+        stride = owned.to(tl.int64) * (BLOCK_M * BLOCK_N)
+        place = (tlx.peer(staging, rank) + tile.to(tl.int64) * (BLOCK_M * BLOCK_N), rank, stride)
+        if owner == rank:
+            # What the others have sent comes while the other consumer multiplies.
+            hand_over(ready, stored)
+            stored = -1
+            expect_parts(pads, place, wire, came, first, tile, number, BUFFERS, LIMIT)
+        if item > 0:
+            tlx.named_barrier_wait(consumer, TURN_THREADS)
+        sums, last, _, _ = multiply_steps(
+            (a, b), (full, empty), stage, phase, num_k, NUM_STAGES, A_COLUMNS, B_COLUMNS
+        )  # fmt: skip
+        if item + 1 < items:
+            tlx.named_barrier_arrive(1 - consumer, TURN_THREADS)
+        sums = tlx.async_dot_wait(0, sums)
+        tlx.barrier_arrive(empty[last])
+        if owner == rank:
+            add_parts(
+                (sums,), place, wire, came, first, turn, out_desc, c[consumer], off_m, off_n,
+                0, ITEMS, PART_N, SOURCES, BUFFERS,
+            )  # fmt: skip
+            # All threads have read all buffers.
+            tl.debug_barrier()
+            turn += ITEMS // BUFFERS
+        else:
+            hand_over(ready, stored)
+            # All tiles of others come before the own ones, so the number of a tile says its place.
+            stored, phase = tlx.get_bufidx_phase(item, SLOTS)
+            tlx.barrier_wait(free[stored], phase ^ 1)
+            target = outgoing + (tl.program_id(0) * SLOTS + stored).to(tl.int64) * (BLOCK_M * BLOCK_N)
+            send_parts((sums,), target, wire, first, 0, PART_N, BUFFERS)
+    hand_over(ready, stored)
+    tlx.async_descriptor_store_wait(0)
 
 
 @tlx_xdsl.jit
 def gemm_reduce_scatter_pingpong(
-    a_desc, b_desc, out_desc, staging, pads, M, N, K,
+    a_desc, b_desc, out_desc, outgoing, staging, pads, M, N, K,
     GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr,
-    B_COLUMNS: tl.constexpr, LIMIT: tl.constexpr = None,
+    B_COLUMNS: tl.constexpr, SLOTS: tl.constexpr, LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """Store rows r, on rank r, of the sum over ranks of A @ B. M is the number of rows of one rank.
 
     OWNER_FACTOR and OWNER_SHIFT divide by the tiles of an owner.
     """
     world: tl.constexpr = tlx.world_size(pads)
-    SOURCES: tl.constexpr = world - 1
-    ITEMS: tl.constexpr = BLOCK_N // PART_N * SOURCES
     tl.static_assert(BLOCK_N // PART_N % BUFFERS == 0, "each buffer is loaded to equally often for a tile")
     dtype: tl.constexpr = tlx.dtype_of(a_desc)
     STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
@@ -58,9 +112,25 @@ def gemm_reduce_scatter_pingpong(
     full = tlx.alloc_barriers(NUM_STAGES)
     empty = tlx.alloc_barriers(NUM_STAGES)
     came = tlx.alloc_barriers(2 * BUFFERS)
+    ready = tlx.alloc_barriers(SLOTS)
+    free = tlx.alloc_barriers(SLOTS)
 
     with tlx.async_tasks(no_ending_cluster_sync=True):
-        with tlx.async_task("default"):  # producer
+        with tlx.async_task("default"):  # the consumer that begins
+            scatter_in_turn(
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
+                owned, by_owner, order, M, N, num_k, 0,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, SLOTS, LIMIT,
+            )  # fmt: skip
+
+        with tlx.async_task(num_warps=4, registers=232):  # the other one
+            scatter_in_turn(
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
+                owned, by_owner, order, M, N, num_k, 1,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, SLOTS, LIMIT,
+            )  # fmt: skip
+
+        with tlx.async_task(num_warps=1, registers=40):  # producer
             stage = 0
             phase = 0
             for item in range(items):
@@ -75,51 +145,8 @@ def gemm_reduce_scatter_pingpong(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
             count_program(pads, number)
 
-        with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
-            consumer: tl.constexpr = tlx.async_task_replica_id()
-            first: tl.constexpr = consumer * BUFFERS
-            turn = 0
-            # The rank and the tile of the signal that is still to be sent; the last rank that is known to have begun.
-            to = -1
-            sent = 0
-            known = rank
-            for item in range(consumer, items, 2):
-                owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
-                off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
-                # The other consumer's steps lie between this one's tiles.
-                stage, phase = tlx.get_bufidx_phase(item * num_k, NUM_STAGES)
-                stride = owned.to(tl.int64) * (BLOCK_M * BLOCK_N)
-                at = tile.to(tl.int64) * (BLOCK_M * BLOCK_N)
-                place = (tlx.peer(staging, rank) + at, rank, stride)
-                if owner == rank:
-                    # What the others have sent comes while the other consumer multiplies.
-                    signal_sent(pads, to, sent, 0, 1)
-                    to = -1
-                    expect_parts(pads, place, wire, came, first, tile, 0, number, 1, BUFFERS, LIMIT)
-                if item > 0:
-                    tlx.named_barrier_wait(consumer, TURN_THREADS)
-                sums, last, _, _ = multiply_steps(
-                    (a, b), (full, empty), stage, phase, num_k, NUM_STAGES, A_COLUMNS, B_COLUMNS
-                )  # fmt: skip
-                if item + 1 < items:
-                    tlx.named_barrier_arrive(1 - consumer, TURN_THREADS)
-                sums = tlx.async_dot_wait(0, sums)
-                tlx.barrier_arrive(empty[last])
-                if owner == rank:
-                    add_parts(
-                        (sums,), place, wire, came, first, turn, out_desc, c[consumer], off_m, off_n,
-                        0, ITEMS, PART_N, SOURCES, BUFFERS,
-                    )  # fmt: skip
-                    # All threads have read all buffers.
-                    tl.debug_barrier()
-                    turn += ITEMS // BUFFERS
-                else:
-                    signal_sent(pads, to, sent, 0, 1)
-                    if owner != known:
-                        tlx.wait_signal(counters(pads, rank), FIRST + owner, number, limit_ns=LIMIT)
-                    known = owner
-                    to = owner
-                    sent = tile
-                    send_parts((sums,), tlx.peer(staging, owner) + rank * stride + at, wire, first, 0, PART_N, BUFFERS)
-            signal_sent(pads, to, sent, 0, 1)
-            tlx.async_descriptor_store_wait(0)
+        with tlx.async_task(num_warps=1, registers=40):  # copier
+            send_tiles(
+                outgoing, staging, pads, rank, number, items, owned, by_owner, ready, free, BLOCK_M * BLOCK_N, SLOTS,
+                LIMIT,
+            )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 from tlx_xdsl.runtime.ranks.engine import Ranks
 
 from ..calls.launching import Launch, multiprocessors
-from ..calls.operands import Operand, check_product, check_types, describe, described
+from ..calls.operands import Operand, check_product, check_types, describe, described, empty
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..gemm.dense import gemm
@@ -28,17 +28,23 @@ from .launches import call, check_contiguous, here, launch_on, local, memory, op
 DTYPES = ("fp16", "bf16")
 
 
-SCATTER = (ProductConfig(), ProductConfig(block_n=128, stages=4, buffers=2))
-"""Of `gemm_reduce_scatter`: that for wide results, and that for others."""
+SCATTER = (ProductConfig(), ProductConfig(block_n=128, stages=4, buffers=2, pingpong=True))
+"""Of `gemm_reduce_scatter`: that for wide results of many steps, and that for others."""
+
+_SLOTS = 4
+"""Tiles for other ranks that a program keeps until they have been sent."""
+
+_FEW_STEPS = 2560
+"""Columns of A of a rank up to which a consumer's work on a result takes long beside its products."""
 
 GATHER = (ProductConfig(stages=4, buffers=1), ProductConfig(block_n=128, stages=5, buffers=1))
-"""The same of `all_gather_gemm`."""
+"""Of `all_gather_gemm`: that for wide results, and that for others."""
 
 _PIECES = 16
 """Pieces of the rows of a tile, which are signalled one by one."""
 
-_CHUNK, _DEPTH = 2048, 4
-"""Elements of a bulk copy at most, and buffers of the copier."""
+_COPIED = 1024
+"""Elements that the copier has in flight, at most."""
 
 _FEW_ROWS = 64
 """Rows of a rank below which most of a tile would be other ranks' rows."""
@@ -92,11 +98,6 @@ def _first(given: Any, ranks: Ranks) -> Any:
     return values_of(ranks, "comm", "a", given)[0]
 
 
-def _config(configs: Sequence[ProductConfig], columns: int) -> ProductConfig:
-    wide, narrow = configs
-    return wide if columns > narrow.block_n else narrow
-
-
 def _factors(function: str, tensors: tuple[Any, ...], ranks: Ranks) -> tuple[list[Operand], list[Operand]]:
     if ranks.world_size < 2:
         raise ValueError(f"{function}: argument 'ranks': expected at least 2 ranks, got {ranks.world_size}")
@@ -145,7 +146,8 @@ def _prepare_scatter(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prep
     left, right = _factors("gemm_reduce_scatter", tensors, ranks)
     out = results(left, tensors[2], ranks, (_rows(left[0], ranks), right[0].shape[1]))
     found = {"a": tensors[0], "b": tensors[1], "out": here(ranks, [each.value for each in out])}
-    return Prepared(found, (_scatter(ranks, left, right, out, config, "out"),))
+    launch, found["outgoing"] = _scatter(ranks, left, right, out, config, "out")
+    return Prepared(found, (launch,))
 
 
 def _rows(left: Operand, ranks: Ranks) -> int:
@@ -158,28 +160,36 @@ def _rows(left: Operand, ranks: Ranks) -> int:
 def _scatter(
     ranks: Ranks, left: Sequence[Operand], right: Sequence[Operand], out: Sequence[Operand],
     config: ProductConfig | None, source: str,
-) -> Launch:  # fmt: skip
+) -> tuple[Launch, list[Any]]:  # fmt: skip
     m, (k, n), world = _rows(left[0], ranks), right[0].shape, ranks.world_size
-    tile = config or _config(SCATTER, n)
+    wide, other = SCATTER
+    tile = config or (wide if n > other.block_n and k > _FEW_STEPS else other)
     sizes, owned, tiles = _sizes(m, n, k, world, tile)
     rows = tile.block_m // tile.parts
     a_descs, a_columns = _described(left, (rows, tile.block_k))
     b_descs, b_columns = _described(right, (tile.block_k, tile.block_n))
     dtype = left[0].value.dtype
 
-    def make() -> Any:
-        staging = ranks.allocate(tiles * tile.block_m * tile.block_n, dtype)
-        count = world + owned * tile.parts
-        return staging, pads_of(ranks, "gemm_reduce_scatter", count, lambda each: each if each < world else -1)
+    programs = min(tiles, multiprocessors(left[0]))
+    tile_elements = tile.block_m * tile.block_n
 
-    staging, pads = memory(ranks, ("gemm_reduce_scatter", m, n, k, str(dtype), tile), make)
-    return launch_on(
-        ranks, scatter_pingpong if tile.pingpong else scatter_kernel, min(tiles, multiprocessors(left[0])),
-        {"a_desc": a_descs, "b_desc": b_descs, "out_desc": _by_rows(out, (rows, tile.part_n))},
+    def make() -> Any:
+        staging = ranks.allocate(tiles * tile_elements, dtype)
+        pads = pads_of(ranks, "gemm_reduce_scatter", world + owned, lambda each: each if each < world else -1)
+        return staging, [empty(each, (programs * _SLOTS * tile_elements,)) for each in left], pads
+
+    staging, outgoing, pads = memory(ranks, ("gemm_reduce_scatter", m, n, k, str(dtype), tile), make)
+    launch = launch_on(
+        ranks, scatter_pingpong if tile.pingpong else scatter_kernel, programs,
+        {
+            "a_desc": a_descs, "b_desc": b_descs, "out_desc": _by_rows(out, (rows, tile.part_n)),
+            "outgoing": outgoing,
+        },
         {"staging": staging, "pads": pads, **sizes},
-        _constants(tile, A_COLUMNS=a_columns, B_COLUMNS=b_columns), left[0],
-        {"a_desc": "a", "b_desc": "b", "out_desc": source},
+        _constants(tile, A_COLUMNS=a_columns, B_COLUMNS=b_columns, SLOTS=_SLOTS), left[0],
+        {"a_desc": "a", "b_desc": "b", "out_desc": source, "outgoing": "outgoing"}, aligned=("outgoing",),
     )  # fmt: skip
+    return launch, here(ranks, outgoing)
 
 
 # --- GEMM + all-reduce ------------------------------------------------------------------------------------------------
@@ -199,7 +209,7 @@ def _prepare_all_reduce(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> P
     )
     found = {"a": tensors[0], "b": tensors[1], "out": here(ranks, [each.value for each in out])}
     found["own"] = here(ranks, [each.value for each in kept])
-    first = _scatter(ranks, left, right, kept, config, "own")
+    first, found["outgoing"] = _scatter(ranks, left, right, kept, config, "own")
     return Prepared(found, (first, gather_launch(ranks, kept, out, kept[0].shape[0] * shape[1], "own")))
 
 
@@ -211,14 +221,15 @@ def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepa
     left, right = _factors("all_gather_gemm", tensors, ranks)
     check_contiguous(left[0])
     (m, k), n, world = left[0].shape, right[0].shape[1], ranks.world_size
-    tile = config or _config(GATHER, n)
+    wide, narrow = GATHER
+    tile = config or (wide if n > narrow.block_n else narrow)
     if m % tile.block_m:
         raise ValueError(f"{left[0].what}: expected a multiple of {tile.block_m} rows for this kernel, got {m}")
     out = results(left, tensors[2], ranks, (m * world, n))
     sizes, _, tiles = _sizes(m, n, k, world, tile)
     rows, piece = tile.block_m // tile.consumers, tile.block_m // _PIECES
     # The largest power of two that divides a piece.
-    chunk = min(_CHUNK, (piece * k) & -(piece * k))
+    copied = min(_COPIED, (piece * k) & -(piece * k))
     dtype = left[0].value.dtype
 
     blocks = m // tile.block_m
@@ -242,7 +253,7 @@ def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepa
             "c_desc": _by_rows(out, (rows, tile.part_n)),
         },
         {"gathered": gathered, "pads": pads, **sizes},
-        _constants(tile, B_COLUMNS=b_columns, PIECE=piece, CHUNK=chunk, DEPTH=_DEPTH), left[0],
+        _constants(tile, B_COLUMNS=b_columns, PIECE=piece, COPIED=copied), left[0],
         {"a": "a", "a_desc": "a", "b_desc": "b", "gathered_desc": "gathered", "c_desc": "out"}, aligned=("a",),
     )  # fmt: skip
     return Prepared({**found, "gathered": here(ranks, values)}, (launch,))

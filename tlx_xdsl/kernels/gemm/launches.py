@@ -1,4 +1,4 @@
-"""From a product and how it is to be computed to launches: descriptors, divisors, constants and workspace.
+"""Launches of a product: descriptors, divisors, constants and workspace.
 
 A `Problem` is in the orientation of the kernels. Memory that is needed only while they run is one contiguous piece: the
 copies of operands that TMA can't read, then the f32 sums of a stream-K product.
@@ -205,7 +205,7 @@ class Problem:
         return values
 
     def _sources(self) -> dict[str, str]:
-        """Whose memory each argument is, by the names of the function's arguments."""
+        """Return whose memory each argument is, by the names of the function's arguments."""
         found = {"a_desc": self.left.name, "b_desc": self.right.name, "tail_desc": self.right.name}
         found |= dict.fromkeys(("c_desc", "c_ptr", "c"), self.target.name)
         found |= dict.fromkeys(("w_desc", "w"), WORKSPACE)

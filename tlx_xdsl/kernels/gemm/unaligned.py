@@ -96,7 +96,7 @@ class _Copy:
 
     @staticmethod
     def of(source: Operand, target: Operand) -> _Copy:
-        """In the order of the target: its columns are those that lie closer."""
+        """Copy in the order of the target: its columns are those that lie closer."""
         if placement(target).columns:
             source, target = transposed(source), transposed(target)
         read, written = placement(source), placement(target)

@@ -157,7 +157,7 @@ def operator(
             implementation(*arguments)
 
         def nothing(*arguments: Any) -> None:
-            """Nothing is returned."""
+            """Return None."""
 
         def refuse(ctx: Any, *grads: Any) -> Any:
             raise no_gradient(name)

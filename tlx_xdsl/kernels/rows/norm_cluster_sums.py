@@ -173,7 +173,7 @@ def numbers_at(buffers, index, COUNT: tl.constexpr, BUFFERS: tl.constexpr):
 
 @tlx_xdsl.jit
 def column(sums, which: tl.constexpr):
-    """One of the sums of all CTAs."""
+    """Return the column of sums of all CTAs."""
     places = tl.arange(0, sums.shape[1])
     return tl.sum(tl.where((places == which)[None, :], sums, 0.0), 1)
 

@@ -73,7 +73,7 @@ def add_elements(x, top, total):
 def sums_of_threads(
     row_ptr, count, THREADS: tl.constexpr, WITH_PLAIN: tl.constexpr = False, POLICY: tl.constexpr = ""
 ):  # fmt: skip
-    """For the elements of a row that each thread has: the maximum, the sum of exp(x - maximum), WITH_PLAIN that of x.
+    """Reduce the elements of each thread: the maximum, the sum of exp(x - maximum), WITH_PLAIN that of x.
 
     A thread has two vectors of 16 bytes at a time, whose elements share a maximum, so that what was added up before is
     scaled once for them. More would take registers that let fewer programs be resident.

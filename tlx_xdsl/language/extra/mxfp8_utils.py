@@ -99,7 +99,7 @@ def _to_mxfp8_block(data_input: tensor, VEC_SIZE: constexpr, dtype: constexpr) -
 
 @library()
 def _to_mxfp8_32x32_block(data_input: tensor, VEC_SIZE: constexpr, dtype: constexpr) -> tuple[tensor, tensor]:
-    """As `_to_mxfp8_block`, with one scale for each square of 32 rows and 32 columns, which its rows repeat."""
+    """Quantize like `_to_mxfp8_block`, with one scale for each 32 x 32 square, which its rows repeat."""
     static_assert(VEC_SIZE == 32, "a group of MXFP8 has 32 elements")
     static_assert(data_input.shape[0] % VEC_SIZE == 0, "the rows of such a block are a multiple of 32")
     groups = _in_groups(data_input, VEC_SIZE)
@@ -124,7 +124,7 @@ def _amax_to_e8m0_and_quantize(
 def _to_mxfp8_block_with_block_amax(
     data_input: tensor, block_amax: tensor, VEC_SIZE: constexpr, dtype: constexpr
 ) -> tuple[tensor, tensor]:
-    """As `_to_mxfp8_block`, of a block whose groups' magnitudes are known: `block_amax` (rows, columns / VEC_SIZE)."""
+    """Quantize like `_to_mxfp8_block`; the groups' magnitudes are `block_amax` (rows, columns / VEC_SIZE)."""
     static_assert(VEC_SIZE == 32, "a group of MXFP8 has 32 elements")
     scales, data = _amax_to_e8m0_and_quantize(data_input, block_amax, VEC_SIZE, dtype)
     return data, scales

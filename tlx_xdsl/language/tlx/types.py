@@ -345,7 +345,7 @@ class async_token_type:
         return "async_token_type"
 
     def __eq__(self, other: object) -> bool:
-        """There is one such type."""
+        """Compare types, of which there is one."""
         return isinstance(other, async_token_type)
 
     def __hash__(self) -> int:

@@ -1,4 +1,4 @@
-"""From an encoding and a tensor's shape to the linear layout that the encoding means.
+"""Conversion of an encoding and a tensor's shape to the linear layout that the encoding means.
 
 `distributed` (with `mma`) converts register layouts, `shared` those of shared memory, `tensor_memory` those of
 Blackwell's tensor memory; `tiling` is what they share, `versions` what versions of Triton

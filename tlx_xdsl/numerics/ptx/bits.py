@@ -27,13 +27,13 @@ def remainder(a: Array, b: Array) -> Array:
 
 
 def shift_left(a: Array, by: Array, dtype: Dtype) -> Array:
-    """By the width or more, nothing is left."""
+    """Shift left; nothing is left by the width or more."""
     width = 8 * dtype.itemsize
     return np.where(by >= width, dtype.type(0), a << np.minimum(by, width - 1).astype(dtype))
 
 
 def shift_right(a: Array, by: Array, dtype: Dtype) -> Array:
-    """By the width or more, the sign is left, or nothing."""
+    """Shift right; the sign is left by the width or more, or nothing."""
     width = 8 * dtype.itemsize
     shifted = a >> np.minimum(by, width - 1).astype(dtype)
     return shifted if dtype.kind == "i" else np.where(by >= width, dtype.type(0), shifted)

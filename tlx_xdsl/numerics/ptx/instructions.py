@@ -100,7 +100,7 @@ def flushed(values: Array) -> Array:
 
 
 def _floating(function: Function, type_: PtxType) -> Callable[..., Any]:
-    """In f64 and rounded once: sums and products of f32 and below come out right so."""
+    """Compute in f64 and round once: sums and products of f32 and below come out right so."""
     if function is fused_multiply_add:
         return partial(fused_multiply_add, dtype=type_.dtype)
     if type_.dtype == np.float64:

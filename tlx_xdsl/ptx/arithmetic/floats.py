@@ -38,7 +38,7 @@ def fma(a: Array, b: Array, c: Array) -> Array:
 
 
 def saturate(values: Array) -> Array:
-    """Into 0 to 1; NaN is 0 (`.sat`)."""
+    """Clamp to 0 to 1; NaN is 0 (`.sat`)."""
     clipped = np.clip(values, values.dtype.type(0), values.dtype.type(1))
     return np.where(np.isnan(values), values.dtype.type(0), clipped)
 

@@ -82,7 +82,7 @@ class Mbarrier:
 
 @dataclass(eq=False, slots=True)
 class NamedBarrier:
-    """One of the 16 barriers of a CTA, which count threads (PTX ISA, "bar", "barrier")."""
+    """A barrier of a CTA, of 16, which counts threads (PTX ISA, "bar", "barrier")."""
 
     number: int
     threads: int = 0

@@ -36,7 +36,7 @@ class Buffer:
         return self.start + len(self.bytes)
 
     def rows(self, item: int, count: int) -> Array:
-        """All of it as rows of `count` elements of `item` bytes; what is too little for a row is left out."""
+        """View all as rows of `count` elements of `item` bytes; what is too little for a row is left out."""
         found = self.views.get((item, count))
         if found is None:
             size = item * count

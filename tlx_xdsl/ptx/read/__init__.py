@@ -1,1 +1,1 @@
-"""From the text of PTX to a module of functions and instructions."""
+"""Reader of PTX: text becomes a module of functions and instructions."""

@@ -1,4 +1,4 @@
-"""From the text of PTX to a module (PTX ISA, "Syntax", "State Spaces, Types, and Variables", "Directives").
+"""Reader of PTX modules (PTX ISA, "Syntax", "State Spaces, Types, and Variables", "Directives").
 
 What stock Triton emits is read: directives, kernels and functions, predicates, vectors, labels, blocks with registers
 of their own (as inline assembly has them), and `.loc`. Debug sections are skipped. What is not known is an error at

@@ -37,7 +37,7 @@ OF_PASSES = "a fault of tlx_xdsl's passes, please report it"
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong, and how to see it again."""
+    """A fault, and how to see it again."""
 
     diagnostic: Diagnostic
     rule: str

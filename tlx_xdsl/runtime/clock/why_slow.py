@@ -40,15 +40,9 @@ def why_slow(configuration: Configuration, chip: str | None = None, hertz: float
     waits = [wait for wait in load_waits(evidence) if wait.share >= WORTH_A_WARNING]
     if waits:
         found += _rings(configuration, prediction, waits[0], chip, hertz)
-    kernel = _kernel_of(configuration)
-    placed = [each if each.at is not None else replace(each, at=kernel) for each in found]
+    placed = [each if each.at is not None else replace(each, at=configuration.source.place) for each in found]
     placed.sort(key=lambda each: -each.share)
     return Explained(prediction, tuple(map(diagnostic, placed)))
-
-
-def _kernel_of(configuration: Configuration) -> SourceLocation:
-    source = configuration.source
-    return SourceLocation(source.filename, source.fn.__code__.co_firstlineno)
 
 
 def diagnostic(finding: Finding) -> Diagnostic:

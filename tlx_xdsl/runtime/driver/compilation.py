@@ -1,4 +1,4 @@
-"""From a kernel's source to TTGIR text, stage by stage. No Triton and no GPU are needed."""
+"""Compilation of a kernel's source to TTGIR text, stage by stage. No Triton and no GPU are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that a compiled kernel depends on, as a hash that needs no compiler: the key of caches.
+"""Fingerprint of a compiled kernel, a hash that needs no compiler: the key of caches.
 
 A kernel's fingerprint covers its own text, the text of all that it calls, and the values of the globals that any of
 them reads. The compiler's covers every file of this package. Neither runs the frontend or loads xDSL, so that a

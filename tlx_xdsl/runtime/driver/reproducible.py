@@ -24,7 +24,7 @@ class _Writing:
 
 @contextmanager
 def reproducible(source: KernelSource, **what: Any) -> Generator[None]:
-    """Within, a failure writes a reproducer where TLX_REPRO asks for it, and a note of the error says where.
+    """Write a reproducer of a failure where TLX_REPRO asks for it; a note of the error says where.
 
     `what` are the arguments of `runtime.repro.Failing` beside the source: what the kernel is compiled for, or a launch.
     """

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tlx_xdsl.text.kept_names import with_names_of
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 
@@ -55,7 +56,7 @@ def _parsed(printed: str) -> ModuleOp:
 
 
 def changes(before: Stage, after: Stage) -> str:
-    """In few words what is different after a pass: the kinds of operation that it added and removed, most first."""
+    """Summarize what a pass changed: the kinds of operation that it added and removed, most first."""
     if before.printed == after.printed:
         return NOTHING
     added, removed = after.operations - before.operations, before.operations - after.operations
@@ -68,7 +69,15 @@ def changes(before: Stage, after: Stage) -> str:
     return ", ".join(text for _, text in signed[:_SHOWN]) + (f", and {rest} more" if rest else "")
 
 
+def kept_lines(before: Stage, after: Stage) -> list[str]:
+    """The lines of `after` in the names of `before`, so that only what changed differs."""
+    return with_names_of(before.text, after.text).splitlines()
+
+
 def unified_diff(before: Stage, after: Stage) -> str:
-    """The unified diff between the texts of two stages, without locations; empty where they are equal."""
+    """The unified diff between the texts of two stages, without locations; empty where they are equal.
+
+    Values and aliases of `after` have the names that they have in `before`.
+    """
     names = f"before {after.name}", f"after {after.name}"
-    return "\n".join(difflib.unified_diff(before.lines, after.lines, *names, lineterm=""))
+    return "\n".join(difflib.unified_diff(before.lines, kept_lines(before, after), *names, lineterm=""))

@@ -86,7 +86,7 @@ class Config:
 
 
 class _Decorated(ByName):
-    """Something around a kernel, which is launched as the kernel is."""
+    """Wrapper around a kernel, which is launched as the kernel is."""
 
     def __init__(self, fn: Any, arg_names: Sequence[str]):
         self.fn = fn

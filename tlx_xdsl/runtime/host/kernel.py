@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +15,7 @@ from ..kernel_call import P, R
 from .options import CpuOptions, checked_target, interpreter_arguments
 
 if TYPE_CHECKING:
+    from tlx_xdsl.frontend.python.source import Signature
     from tlx_xdsl.grid import Grid
 
     from ..kernel_call import Launch
@@ -36,6 +37,12 @@ class HostLauncher(Protocol):
 
     def compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Compile what a launch with these arguments would run, and return it."""
+        ...
+
+    def for_types(
+        self, signature: Mapping[str, Signature], constexprs: Mapping[str, Any], *, debug: bool = False
+    ) -> Callable[[Sequence[Any], tuple[int, int, int]], None]:
+        """Compile for types, and return what launches on numbers, addresses among them, and the sizes of a grid."""
         ...
 
 

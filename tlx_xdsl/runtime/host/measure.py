@@ -58,7 +58,7 @@ def _runs(budget_ms: float, each_ms: float) -> int:
 
 
 def _quantile(times: Sequence[float], at: float) -> float:
-    """Between the two nearest times, in proportion."""
+    """Interpolate between the two nearest times."""
     ordered = sorted(times)
     place = at * (len(ordered) - 1)
     low = int(place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tlx_xdsl.errors import InputError
@@ -32,6 +32,10 @@ class CpuOptions:
     """Every access is checked to lie in its array: a fault at its line, where else the process may end."""
     debug: bool = False
     """`tl.device_assert` has an effect."""
+    debugger: bool = False
+    """The debugger opens where a program fails or prints; accesses and assertions are checked."""
+    breakpoints: bool = True
+    """The debugger opens at `breakpoint()`; no option of a launch."""
 
 
 def cpu_options(given: Mapping[str, Any], defaults: CpuOptions, name: str, parameters: Iterable[str]) -> CpuOptions:
@@ -39,12 +43,14 @@ def cpu_options(given: Mapping[str, Any], defaults: CpuOptions, name: str, param
 
     Raises KeyError for an unknown name, as Triton does.
     """
-    checks, debug = defaults.checks, defaults.debug
+    checks, debug, debugger = defaults.checks, defaults.debug, defaults.debugger
     for option, value in given.items():
         if option == "checks":
             checks = bool(value)
         elif option == "debug":
             debug = debug or bool(value)
+        elif option == "debugger":
+            debugger = bool(value)
         elif option == "target":
             checked_target(value)
         elif option not in IGNORED:
@@ -52,7 +58,8 @@ def cpu_options(given: Mapping[str, Any], defaults: CpuOptions, name: str, param
             raise KeyError(
                 f"Keyword argument {option} was specified but unrecognised: {name} has the parameters {known}"
             )
-    return defaults if (checks, debug) == (defaults.checks, defaults.debug) else CpuOptions(checks, debug)
+    made = replace(defaults, checks=checks or debugger, debug=debug, debugger=debugger)
+    return defaults if made == defaults else made
 
 
 def checked_target(value: Any) -> Target | None:

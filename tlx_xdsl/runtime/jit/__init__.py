@@ -27,7 +27,7 @@ class _Reading:
 
 @contextlib.contextmanager
 def without_launching() -> Generator[None]:
-    """Within, `jit` makes kernels that can't be launched, and does not load Triton for them."""
+    """Have `jit` make kernels that can't be launched, without loading Triton for them."""
     before, _Reading.active = _Reading.active, True
     try:
         yield

@@ -68,7 +68,7 @@ _DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, StopIter
 
 
 class CompilationWarning(UserWarning):
-    """Something that Triton or ptxas warned about, at the line of the kernel that it concerns."""
+    """A warning of Triton or ptxas, at the line of the kernel that it concerns."""
 
 
 class OldAssemblerWarning(CompilationWarning):
@@ -170,7 +170,7 @@ def _warn_of_ignored_settings(src: ASTSource) -> None:
 
 @contextlib.contextmanager
 def _with_triton_face() -> Generator[None]:
-    """Within, our errors are Triton's as well."""
+    """Make our errors Triton's as well."""
     try:
         yield
     except CompilationError as error:
@@ -257,7 +257,7 @@ def _warn_of_cache(src: ASTSource, error: OSError) -> None:
 
 @contextlib.contextmanager
 def _cache_errors(src: ASTSource) -> Generator[None]:
-    """Within, a failure of the file system says whose files these are."""
+    """Say whose files these are where the file system fails."""
     try:
         yield
     except OSError as error:

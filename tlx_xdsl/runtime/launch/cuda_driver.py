@@ -439,7 +439,7 @@ class CudaDriver:
 
     @contextlib.contextmanager
     def beside_captures(self) -> Generator[None]:
-        """Within, this thread may allocate while another one captures a CUDA graph, which that could break otherwise.
+        """Let this thread allocate while another one captures a CUDA graph, which that could break otherwise.
 
         The memory is not for the graph.
         """

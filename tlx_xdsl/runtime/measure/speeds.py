@@ -143,7 +143,7 @@ class SpeedReport:
         return text.getvalue()
 
     def as_json(self) -> str:
-        """All of the report, for other programs."""
+        """Write all of the report, for other programs."""
         return json.dumps(
             {
                 "kernel": self.kernel,

@@ -2,7 +2,7 @@
 
 Each array is drawn once for what is read and once for what is written, its last dimension to the right. A block has the
 colour of the first program that touches it: from dark to light in the order of the programs, or, with waves, one
-colour for all programs that run at a time. Hatched in grey is what no program touches, and in red what several write.
+colour for all programs that run at a time. Grey hatching: no program touches it. Red hatching: several write it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Picture:
             raise InputError("--svg: no array is touched whose shape and addresses are known: give --shape and --arg")
 
     def draw(self) -> str:
-        """Everything: title, legend, and the arrays in rows."""
+        """Draw title, legend, and the arrays in rows."""
         launch = self.coverage.launch
         grid = " x ".join(map(str, launch.grid))
         name = self.coverage.function.sym_name.data

@@ -6,9 +6,10 @@ import hashlib
 import linecache
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 from html import escape
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -16,11 +17,16 @@ from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.python.source import KernelSource, Parameter
 from tlx_xdsl.text.diagnostics import Diagnostic
+from tlx_xdsl.text.kept_names import with_names_of
 from tlx_xdsl.text.located import LocatedLine, located_lines
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 
+from .diffs import STYLE as DIFF_STYLE, coloured_pieces, rows_as_html, rows_of, spans_of
 from .storage_map_svg import map_as_svg
+
+if TYPE_CHECKING:
+    from tlx_xdsl.text.highlight import Language
 
 
 @dataclass(frozen=True)
@@ -40,17 +46,42 @@ class Page:
 
     def save(self, path: str | Path) -> None:
         """Write a file that a browser shows, with nothing else beside it."""
-        page = f'<!doctype html><meta charset="utf-8"><title>tlx_xdsl</title>{self.html}'
+        head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>tlx_xdsl</title>'
+        page = f"<!doctype html>{head}{self.html}"
         Path(path).write_text(page, encoding="utf-8")
 
 
-def show(module: ModuleOp | str, *, title: str = "module") -> Page:
+def show(
+    module: ModuleOp | str,
+    *,
+    title: str = "module",
+    since: ModuleOp | str | None = None,
+    layouts: Sequence[str] = (),
+) -> Page:
     """A module, or the text of one, beside the Python that it was made of, with the map of its memory.
 
-    Raises CompilationError for text that is no module.
+    `layouts` names values whose layouts are drawn, `%acc_1` as printed or a Python variable; those that
+    `tlx.dump_layout` asks for are drawn, too.
+    With `since`, a module before it, what changed between the two instead: side by side, with the words that differ.
+    Raises CompilationError for text that is no module, and for a name of no value with a layout.
     """
-    parsed = parse_module(module, filename=title) if isinstance(module, str) else module
-    return Page(module_page(parsed, title=title), print_module(parsed, locations=False))
+    parsed = _module(module, title)
+    printed = print_module(parsed, locations=False)
+    if since is None:
+        return Page(module_page(parsed, title=title, layouts=layouts), printed)
+    return diff_page(print_module(_module(since, f"before {title}"), locations=False), printed, title=title)
+
+
+def _module(module: ModuleOp | str, title: str) -> ModuleOp:
+    return parse_module(module, filename=title) if isinstance(module, str) else module
+
+
+def diff_page(before: str, after: str, *, title: str) -> Page:
+    """The texts of two modules side by side, the second in the names of the first, and as text their unified diff."""
+    old, new = before.splitlines(), with_names_of(before, after).splitlines()
+    text = "\n".join(unified_diff(old, new, f"before {title}", f"after {title}", lineterm=""))
+    body = rows_as_html(rows_of(old, new)) if text else "<pre>nothing has changed</pre>"
+    return Page(_card(title, body), text or "nothing has changed")
 
 
 def kernel_page(source: KernelSource, kinds: Mapping[str, object], module: ModuleOp | None) -> str:
@@ -88,9 +119,21 @@ def _parameter(parameter: Parameter, kinds: Mapping[str, object]) -> tuple[objec
 
 def _listing(source: KernelSource) -> str:
     first, last = source.tree.lineno, source.tree.end_lineno or source.tree.lineno
-    rows = (linecache.getline(source.filename, number).rstrip("\n") for number in range(first, last + 1))
-    lines = "".join(f'<div class="l"><i>{first + i}</i>{escape(text)}</div>' for i, text in enumerate(rows))
-    return f'<div class="side">{lines}</div>'
+    lines = _python(source.filename, first, last).items()
+    rows = "".join(f'<div class="l"><i>{number}</i>{text}</div>' for number, text in lines)
+    return f'<div class="side">{rows}</div>'
+
+
+def _python(name: str, first: int, last: int) -> dict[int, str]:
+    """The HTML of lines of a Python file, by number."""
+    numbers = range(first, last + 1)
+    lines = [linecache.getline(name, number).rstrip("\n") for number in numbers]
+    return dict(zip(numbers, _coloured(lines, "python"), strict=True))
+
+
+def _coloured(lines: Sequence[str], language: Language = "mlir") -> list[str]:
+    """The HTML of each line."""
+    return [spans_of([(*piece, False) for piece in pieces]) for pieces in coloured_pieces(lines, language)]
 
 
 def _table(rows: Iterable[tuple[Any, ...]], head: tuple[str, ...] = ()) -> str:
@@ -111,25 +154,48 @@ def _card(title: str, body: str) -> str:
 # while the pointer is over one of them (`:has`, which all browsers have had since 2023).
 
 
+LIGHT = (
+    "--text:#222;--paper:#fff;--edge:#ccc;--head:#eee;--faint:#565e67;--lit:#fff0b3;--gone:#ffebe9;--came:#e6ffec;"
+    "--gone-word:#ffccc6;--came-word:#a9edb5;--none:#f3f4f6;--keyword:#5b32a8;--value:#0550ae;--type:#0f5c26;"
+    "--number:#8a3200;--string:#0a3069;--function:#6a1fae;--attribute:#7d3f00;color-scheme:light"
+)
+DARK = (
+    "--text:#e6edf3;--paper:#0d1117;--edge:#3d444d;--head:#1c2128;--faint:#b4bcc6;--lit:#4d3f00;--gone:#3c1618;"
+    "--came:#12301b;--gone-word:#702428;--came-word:#175429;--none:#161b22;--keyword:#d9b8ff;--value:#8ecbff;"
+    "--type:#7ee787;--number:#ffb26b;--string:#a5d6ff;--function:#e2c5ff;--attribute:#e3b341;color-scheme:dark"
+)
+"""Colours, of which each of text has a contrast of 4.5 to 1 or more on each of the grounds."""
 STYLE = (
-    ".tlx{font:12px/1.45 ui-monospace,Menlo,Consolas,monospace;color:#222;background:#fff;border:1px solid #ccc}"
-    ".tlx .title{padding:4px 8px;background:#eee;border-bottom:1px solid #ccc;font-weight:bold}"
+    f".tlx{{{LIGHT}}}@media(prefers-color-scheme:dark){{.tlx{{{DARK}}}}}"
+    ".tlx{font:12px/1.45 ui-monospace,Menlo,Consolas,monospace;color:var(--text);background:var(--paper);"
+    "border:1px solid var(--edge)}"
+    ".tlx .title{padding:4px 8px;background:var(--head);border-bottom:1px solid var(--edge);font-weight:bold}"
     ".tlx .sides{display:flex;max-height:70vh}"
     ".tlx .side{overflow:auto;flex:1 1 50%;padding:4px 0}"
-    ".tlx .side+.side{border-left:1px solid #ccc;flex-grow:1.6}"
+    ".tlx .side+.side{border-left:1px solid var(--edge);flex-grow:1.6}"
     ".tlx .l{white-space:pre;padding:0 8px;min-width:max-content}"
-    ".tlx .l i{display:inline-block;width:4ch;margin-right:1ch;color:#999;font-style:normal;text-align:right;"
+    ".tlx .l i{display:inline-block;width:4ch;margin-right:1ch;color:var(--faint);font-style:normal;text-align:right;"
     "user-select:none}"
-    ".tlx .file{padding:0 8px;color:#666;font-weight:bold}"
-    ".tlx .quiet{color:#999}"
-    ".tlx details{border-top:1px solid #ccc;padding:4px 8px}"
-    ".tlx td,.tlx th{text-align:left;padding:1px 12px 1px 8px}.tlx th{color:#666}.tlx pre{margin:4px 8px}"
+    ".tlx .file{padding:0 8px;color:var(--faint);font-weight:bold}"
+    ".tlx .quiet{opacity:.6}"
+    ".tlx details{border-top:1px solid var(--edge);padding:4px 8px}"
+    ".tlx td,.tlx th{text-align:left;padding:1px 12px 1px 8px}.tlx th{color:var(--faint)}.tlx pre{margin:4px 8px;"
+    "white-space:pre-wrap}"
+    ".tlx svg{max-width:100%;height:auto}"
+    "@media(max-width:700px){.tlx .sides{display:block;max-height:none}.tlx .side{max-height:60vh}"
+    ".tlx .side+.side{border-left:0;border-top:1px solid var(--edge)}}"
+    + "".join(
+        f".tlx .{kind}{{color:var(--{kind})}}"
+        for kind in ("keyword", "value", "type", "number", "string", "function", "attribute")
+    )
+    + ".tlx .comment{color:var(--faint)}"
+    + DIFF_STYLE
 )
-_LIT = "background:#fff0b3"
+_LIT = "background:var(--lit)"
 
 
-def module_page(module: ModuleOp, *, title: str = "module") -> str:
-    """HTML of a module beside its Python source, with the storage map of what allocates memory below.
+def module_page(module: ModuleOp, *, title: str = "module", layouts: Sequence[str] = ()) -> str:
+    """HTML of a module beside its Python source, with layouts and the storage map of what allocates memory below.
 
     Only the part of each file is shown that the module comes from; sources that can't be read are left out.
     """
@@ -137,14 +203,16 @@ def module_page(module: ModuleOp, *, title: str = "module") -> str:
     files = _files(lines)
     places = {place: number for number, place in enumerate(_places(lines))}
     left = "".join(_source(name, first, last, places) for name, (first, last) in files.items())
-    right = "".join(_ir_line(line, places) for line in lines)
+    texts = _coloured([line.text for line in lines])
+    right = "".join(_ir_line(line, text, places) for line, text in zip(lines, texts, strict=True))
     # One page of a notebook may hold many modules: the rules of each apply to it alone.
     mark = "t" + hashlib.sha256((title + left + right).encode()).hexdigest()[:12]
     rules = "".join(f".{mark}:has(.n{n}:hover) .n{n}{{{_LIT}}}" for n in places.values())
     source = f'<div class="side">{left}</div>' if left else ""
     return (
         f'<div class="tlx {mark}"><style>{STYLE}{rules}</style><div class="title">{escape(title)}</div>'
-        f'<div class="sides">{source}<div class="side">{right}</div></div>{_storage(module)}</div>'
+        f'<div class="sides">{source}<div class="side">{right}</div></div>'
+        f"{_layouts(module, layouts)}{_storage(module)}</div>"
     )
 
 
@@ -169,21 +237,33 @@ def _files(lines: Sequence[LocatedLine]) -> dict[str, tuple[int, int]]:
 
 def _source(name: str, first: int, last: int, places: dict[tuple[str, int], int]) -> str:
     rows = [f'<div class="file" title="{escape(name)}">{escape(PurePath(name).name)}</div>']
-    for number in range(first, last + 1):
-        text = linecache.getline(name, number).rstrip("\n")
+    for number, text in _python(name, first, last).items():
         mark = places.get((name, number))
         kind = "l quiet" if mark is None else f"l n{mark}"
-        rows.append(f'<div class="{kind}"><i>{number}</i>{escape(text)}</div>')
+        rows.append(f'<div class="{kind}"><i>{number}</i>{text}</div>')
     return "".join(rows)
 
 
-def _ir_line(line: LocatedLine, places: dict[tuple[str, int], int]) -> str:
+def _ir_line(line: LocatedLine, text: str, places: dict[tuple[str, int], int]) -> str:
     key = _key(line.place)
     if key is None:
-        return f'<div class="l"><i></i>{escape(line.text)}</div>'
+        return f'<div class="l"><i></i>{text}</div>'
     name, number = key
     hint = f"{line.place}\n{linecache.getline(name, number).strip()}".strip()
-    return f'<div class="l n{places[key]}" title="{escape(hint)}"><i>{number}</i>{escape(line.text)}</div>'
+    return f'<div class="l n{places[key]}" title="{escape(hint)}"><i>{number}</i>{text}</div>'
+
+
+def _layouts(module: ModuleOp, names: Sequence[str]) -> str:
+    if not names and "tlx.dump_layout" not in {op.name for op in module.walk()}:
+        return ""
+    # Layouts are computed in numpy, which modules without them need not load.
+    from .layouts import dumped_layouts, layouts_of, layouts_picture
+
+    drawn = [*layouts_of(module, names, "layouts"), *dumped_layouts(module)]
+    return "".join(
+        f"<details open><summary>layout of {escape(each.title)}</summary>{layouts_picture([each], module)}</details>"
+        for each in drawn
+    )
 
 
 def _storage(module: ModuleOp) -> str:

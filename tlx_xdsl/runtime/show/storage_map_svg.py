@@ -1,7 +1,8 @@
 """The storage map as a picture: one row for every array, bytes or columns from left to right, a colour for each task.
 
 A buffer is a box with a band of colour for each task that uses it. Dashed lines separate the groups of buffers of a
-region, hatched is what no buffer takes, and the red line is the limit of the target.
+region, hatched is what no buffer takes, and the red line is the limit of the target. Below stands a time axis for each
+task: the lines that use buffers, a bar for each array from its first to its last use, pale where a loop goes on.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import PurePath
 from typing import get_args
 
+from tlx_xdsl.analysis.lives import Life
 from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, Span, StorageMap
 from tlx_xdsl.targets import target_of
 
 # Pixels.
 WIDTH, LEFT, RIGHT = 1100, 210, 30
-ROW, GAP, BAR = 24, 5, 8
+ROW, GAP, BAR, TIME = 24, 5, 8, 16
 CHARACTER = 6.2
 """Width of a letter of 11 pixels, on the wide side: a label that might not fit is left out."""
 
@@ -24,13 +27,16 @@ CHARACTER = 6.2
 COLOURS = ("#a6d8f3", "#f6c98f", "#8fd6bf", "#e6b6d0", "#f6ee9c", "#8fbfe0", "#eaae8a", "#cccccc")
 # Inside of a page, rules of a picture would hold for the whole page: they name the picture.
 _STYLE = (
-    ".tlx-map text{font-family:Helvetica,Arial,sans-serif;font-size:11px;fill:#222}"
+    ".tlx-map{--ink:#222;--paper:#fff;--faint:#5a5a5a;--limit:#c00000;--hatch:#b0b0b0;--bar:#e4e4e4}"
+    "@media(prefers-color-scheme:dark){.tlx-map{--ink:#e6edf3;--paper:#0d1117;--faint:#b4bcc6;--limit:#ff7b72;"
+    "--hatch:#545d68;--bar:#3d444d}}"
+    ".tlx-map text{font-family:Helvetica,Arial,sans-serif;font-size:11px;fill:var(--ink)}"
     ".tlx-map .title{font-size:16px;font-weight:bold}.tlx-map .memory{font-size:13px;font-weight:bold}"
-    ".tlx-map .faint{fill:#666}.tlx-map .limit{fill:#c00000}"
+    ".tlx-map .faint{fill:var(--faint)}.tlx-map .limit{fill:var(--limit)}.tlx-map .on{fill:#222}"
 )
 _HATCH = (
     '<defs><pattern id="unused" width="6" height="6" patternTransform="rotate(45)" patternUnits="userSpaceOnUse">'
-    '<rect width="6" height="6" fill="#ffffff"/><rect width="2" height="6" fill="#b0b0b0"/></pattern></defs>'
+    '<rect width="6" height="6" fill="var(--paper)"/><rect width="2" height="6" fill="var(--hatch)"/></pattern></defs>'
 )
 
 
@@ -65,15 +71,17 @@ class _Picture:
         self.y = 0.0
 
     def draw(self) -> str:
-        """Everything, from top to bottom."""
+        """Draw all memories, from top to bottom."""
         self._title()
         for memory in get_args(Memory):
             if self.map.of(memory):
                 self._memory(memory)
+        for task in self.map.moments:
+            self._time(task)
         height = self.y + 12
         frame = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" class="tlx-map" {frame}>'
-        background = f'<rect width="{WIDTH}" height="{height:.0f}" fill="#ffffff"/>'
+        background = f'<rect width="{WIDTH}" height="{height:.0f}" fill="var(--paper)"/>'
         return "\n".join([head, f"<style>{_STYLE}</style>", _HATCH, background, *self.parts, "</svg>"])
 
     # --- parts of the picture ------------------------------------------------------------------------------------
@@ -109,8 +117,38 @@ class _Picture:
             self._barriers(axis, barriers)
         x = axis.x(limit)
         self._text(x, top + 10, f"limit {limit:,}", "limit", "end" if x > WIDTH - RIGHT - 40 else "middle")
-        self._line(x, top + 14, x, self.y, 'stroke="#c00000" stroke-width="1.5"')
+        self._line(x, top + 14, x, self.y, 'stroke="var(--limit)" stroke-width="1.5"')
         self.y += 14
+
+    def _time(self, task: str) -> None:
+        """Who is alive when in a task: its lines from left to right, a bar for each array."""
+        moments = self.map.moments[task]
+        files = ", ".join(dict.fromkeys(PurePath(place.filename).name for place in moments))
+        self._text(12, self.y + 14, f"alive in {task}, by line of {files}", "memory")
+        top = self.y + 22
+        wide = (WIDTH - LEFT - RIGHT) / len(moments)
+        for number, place in enumerate(moments):
+            self._text(LEFT + (number + 0.5) * wide, top + 10, str(place.line), "faint", "middle")
+        self.y = top + 16
+        for array in (array for region in self.map.regions for array in region.arrays):
+            for life in (life for life in array.lives if life.task == task):
+                self._text(12, self.y + 12, array.name)
+                self._life(life, array.name, wide)
+                self.y += TIME + GAP
+        self.y += 14
+
+    def _life(self, life: Life, name: str, wide: float) -> None:
+        """A bar from the first to the last use, pale where a loop leads around it, with a mark at each use."""
+        colour = self.colours.get(life.task, "#f0f0f0")
+        lines = self.map.moments[life.task]
+        for (low, high), opacity in ((life.whole, 0.35), ((life.first, life.last), 1)):
+            hint = f"{name}: lines {lines[low].line} to {lines[high].line}"
+            left, width = LEFT + low * wide, (high - low + 1) * wide
+            self.parts.append(f'<g opacity="{opacity}"><title>{escape(hint)}</title>')
+            self._rect(left, self.y, width, TIME, colour, stroke="none")
+            self.parts.append("</g>")
+        for use in life.uses:
+            self._rect(LEFT + (use + 0.5) * wide - 3, self.y + 5, 6, TIME - 10, "#222222", stroke="none")
 
     def _ticks(self, axis: _Axis, limit: int, top: float) -> None:
         step = 1
@@ -120,7 +158,7 @@ class _Picture:
             x = axis.x(position)
             # The limit has a label there.
             if abs(x - axis.x(limit)) > 100:
-                self._line(x, top + 14, x, top + 18, 'stroke="#666666"')
+                self._line(x, top + 14, x, top + 18, 'stroke="var(--faint)"')
                 self._text(x, top + 10, f"{position:,}", "faint", "middle")
 
     def _region(self, axis: _Axis, region: Region) -> None:
@@ -128,14 +166,14 @@ class _Picture:
         if region.is_shared or len(region.arrays) > 1:
             left, width = axis.box(Span(0, region.size), region.start)
             self._text(12, self.y + 9, f"{region.name}: {region.size:,} {UNITS[region.memory]}")
-            self._rect(left, self.y, width, BAR, "#e4e4e4")
+            self._rect(left, self.y, width, BAR, "var(--bar)")
             self._gaps(axis, region, self.y, BAR)
             self.y += BAR + GAP
         for array in region.arrays:
             self._row(axis, region, array, indent=14 if region.is_shared else 0)
         for group in range(1, region.groups):
             x = axis.x(region.start + group * region.stride)
-            self._line(x, top, x, self.y - GAP, 'stroke="#222222" stroke-dasharray="4 3"')
+            self._line(x, top, x, self.y - GAP, 'stroke="var(--ink)" stroke-dasharray="4 3"')
         self.y += GAP
 
     def _row(self, axis: _Axis, region: Region, array: Array, indent: int) -> None:
@@ -148,7 +186,7 @@ class _Picture:
             left, width = axis.box(span, region.start)
             self._bands(left, width, colours, hint)
             if width > CHARACTER * len(label) + 2:
-                self._text(left + width / 2, self.y + ROW / 2 + 4, label, anchor="middle")
+                self._text(left + width / 2, self.y + ROW / 2 + 4, label, "on", "middle")
         self.y += ROW + GAP
 
     def _bands(self, left: float, width: float, colours: Sequence[str], hint: str) -> None:

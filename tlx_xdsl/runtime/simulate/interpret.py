@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, i32, i64
@@ -26,7 +26,7 @@ from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.interpreter.arguments import bind
-from tlx_xdsl.interpreter.code import Function, Plan
+from tlx_xdsl.interpreter.code import Debugger, Function, Plan
 from tlx_xdsl.interpreter.dependent_launches import DependentLaunch, waits_for_grids
 from tlx_xdsl.interpreter.faults import OutOfBounds
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
@@ -138,15 +138,16 @@ def interpret_source(
     options: Options,
     types: Mapping[str, Signature] | None = None,
     change: Change | None = None,
+    debugger: Debugger | None = None,
 ) -> Interpretation:
     """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values.
 
-    `change` changes what the frontend has made.
+    `change` changes what the frontend has made, and `debugger` sees each operation before it runs.
     """
     with reproducible(source, grid=grid, arguments=arguments, options=options, types=types):
         sizes = grid_of(grid, {**defaults_of(source), **arguments})
         if ranks := ranks_of(arguments, options.ranks):
-            return _interpret_ranks(source, sizes, arguments, replace(options, ranks=ranks), types, change)
+            return _interpret_ranks(source, sizes, arguments, replace(options, ranks=ranks), types, change, debugger)
         if options.launches > 1:
             raise InputError(f"launches={options.launches} are those of each rank: add ranks=1 or more")
         specialization, values = _specialized(source, arguments, options, types)
@@ -155,7 +156,7 @@ def interpret_source(
         if options.stage in wings.names("launchers"):
             return _run_native(source, arguments, sizes, options)
 
-        plan = _planner(source, specialization, options, change)
+        plan = _planner(source, specialization, options, change, debugger)
         return _run(plan, sizes, [value for _, value in values], [name for name, _ in values], options)
 
 
@@ -166,6 +167,7 @@ def _interpret_ranks(
     options: Options,
     types: Mapping[str, Signature] | None,
     change: Change | None,
+    debugger: Debugger | None,
 ) -> Interpretation:
     """Run a kernel on several GPUs at once."""
     if options.stage == PTX or options.stage in wings.names("launchers"):
@@ -175,11 +177,16 @@ def _interpret_ranks(
     names = [name for name, _ in found[0].values]
     values = [[value for _, value in each.values] for each in found]
     symmetric = {name: value for name, value in arguments.items() if isinstance(value, SymmetricArray)}
-    return _run(_planner(source, specialization, options, change), grid, values, names, options, symmetric)
+    plan = _planner(source, specialization, options, change, debugger)
+    return _run(plan, grid, values, names, options, symmetric)
 
 
 def _planner(
-    source: KernelSource, specialization: Specialization, options: Options, change: Change | None
+    source: KernelSource,
+    specialization: Specialization,
+    options: Options,
+    change: Change | None,
+    debugger: Debugger | None,
 ) -> Callable[[], Plan]:
     """Return what makes the plan of a kernel, or finds one that was made before."""
 
@@ -190,8 +197,10 @@ def _planner(
         if options.stage == FRONTEND:
             # What the compiler promises is there.
             run_pipeline(module, promised(), make_context())
-        return _lowered(module, source.symbol, options.stage, (*source.passes, *options.passes))
+        return _lowered(module, source.symbol, options.stage, (*source.passes, *options.passes), debugger)
 
+    if debugger is not None:
+        return lambda: debugger.kept(plan)
     return plan if change is not None else lambda: planned(source, specialization, options.stage, plan)
 
 
@@ -421,6 +430,8 @@ def _executed(
     try:
         launch = _prepared(plan, grid, values, names, options, symmetric)
         firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
+        if plan.debugger is not None:
+            firsts = plan.debugger.chosen(firsts)
         before = time.perf_counter()
         turns, jobs = _traced(launch, firsts, options)
         seconds = time.perf_counter() - before
@@ -464,11 +475,13 @@ def _is_for_another(module: ModuleOp, options: Options) -> bool:
     return isinstance(made_for, StringAttr) and made_for.data != f"cuda:{target_named(options.target).capability}"
 
 
-def _lowered(module: ModuleOp, function: str, stage: str, asked: Sequence[str]) -> Plan:
+def _lowered(
+    module: ModuleOp, function: str, stage: str, asked: Sequence[str], debugger: Debugger | None = None
+) -> Plan:
     """The plan of a module that is lowered to a stage, with passes that are asked for."""
     run_pipeline(module, passes_until(stage, module, asked), make_context())
     verify_module(module)
-    return make_plan(module, function)
+    return make_plan(module, function, debugger=debugger)
 
 
 def _prepared(
@@ -511,7 +524,11 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
     """Run the clusters; gives their turns, and the number of processes."""
     # What is written is noted in this process's memory.
     has_uninitialized = any(buffer.written is not None for buffer in launch.memory)
-    jobs = 1 if options.reachable or launch.order is not None or has_uninitialized else options.jobs
+    jobs = (
+        1
+        if options.reachable or launch.order is not None or has_uninitialized or launch.plan.debugger
+        else options.jobs
+    )
     settings = Settings(
         options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds,
         options.overlapping,
@@ -524,6 +541,8 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
             options.order.unexplored = "accesses of programs to global memory are not compared"
         return run_launch(launch, firsts, settings, jobs, observer)
 
+    if (debugger := launch.plan.debugger) is not None:
+        return run(cast(Observer, debugger))
     if options.trace is None:
         return run(None)
     trace = Trace(launch.plan.function.sym_name.data)

@@ -87,7 +87,7 @@ def _key(source: KernelSource, specialization: Specialization, stage: str) -> Ha
     except CompilationError:
         return None
     # The same text elsewhere has other places in reports.
-    place = source.filename, source.fn.__code__.co_firstlineno
+    place = source.place
     types = tuple((name, str(type_)) for name, type_ in specialization.signature.items())
     return (
         text, constants, place, types, stage, specialization.target, specialization.num_warps, specialization.num_ctas,

@@ -53,7 +53,7 @@ class Findings:
 
 
 def findings_as_text(found: Findings) -> str:
-    """For people: a table of the accesses, their offsets, hints, and what is known of each array."""
+    """Write for people: a table of the accesses, their offsets, hints, and what is known of each array."""
     place = source_location(found.function.location)
     where = "" if place is None or not place.line else f" ({PurePath(place.filename).name}:{place.line})"
     launch = found.launch
@@ -254,7 +254,7 @@ def _also(op: Operation) -> str:
 
 
 def findings_as_json(found: Findings) -> dict[str, Any]:
-    """For programs; docs/program-coverage.md explains the keys."""
+    """Write for programs; docs/program-coverage.md explains the keys."""
     place = source_location(found.function.location)
     result: dict[str, Any] = {
         "kernel": found.function.sym_name.data,

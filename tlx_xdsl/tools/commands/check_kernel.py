@@ -1,4 +1,4 @@
-"""The work of `tlx check`, a kernel in many orders on arrays made up here, and of `tlx minimize-sync`."""
+"""The work of `tlx check`, a kernel in many orders on generated arrays, and of `tlx minimize-sync`."""
 
 from __future__ import annotations
 

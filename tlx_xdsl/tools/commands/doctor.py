@@ -104,7 +104,7 @@ def _contents_of(wing: wings.Wing) -> str:
 
 
 def triton(version: str | None) -> Finding:
-    """Stock Triton, and the profile whose spelling it gets."""
+    """Stock Triton, and the profile of the text that is emitted for it."""
     if version is None:
         remedy = f"to make PTX and cubins: {INSTALL}; text stages, tlx-opt and tlx run work without"
         return Finding("Triton", "not installed", remedy)

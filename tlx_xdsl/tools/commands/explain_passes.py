@@ -7,21 +7,22 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
+from xdsl.dialects.builtin import ModuleOp
+
 from tlx_xdsl.backend import compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.driver.compilation import compile_text
 from tlx_xdsl.runtime.driver.stages import NOTHING, Stage, changes, unified_diff
-from tlx_xdsl.terminal import coloured_diff
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import parse_version
 from tlx_xdsl.transforms.pipelines import is_plain
-from tlx_xdsl.transforms.registry import current_name
 
 from ..documents import document
 from ..launch_line.kernel_options import of_wing
 from ..launch_line.request import read
 from ..launch_line.specialization import specialization_of, triton_version
-from ..output import print_document
+from ..output import print_document, write_text
+from .diff_text import around, diff
 from .layout_report import layout_costs, layout_section, why
 
 TOOL = "tlx explain"
@@ -83,21 +84,16 @@ def _explain(args: argparse.Namespace) -> None:
     )
     is_json = args.format == "json"
     if args.diff is not None:
-        found = diff(stages, args.diff)
         if is_json:
-            print_document(document(TOOL, {"kernel": args.kernel, "pass": args.diff, "diff": found}))
+            before, after = around(stages, args.diff)
+            facts = {"kernel": args.kernel, "pass": after.name, "diff": unified_diff(before, after)}
+            print_document(document(TOOL, facts))
         else:
-            print(coloured_diff(found) or f"{args.diff} changed nothing")
+            print(diff(stages, args.diff, side_by_side=args.side_by_side))
         return
     last = parse_module(stages[-1].printed, filename=stages[-1].name)
-    if args.why is not None:
-        if is_plain(last):
-            raise CompilationError(
-                "--why: stock Triton chooses the layouts of plain Triton code; with --conversion own we do"
-            )
-        found = why(last, args.why, parse_module(stages[0].printed, filename=stages[0].name))
-        reasons = {"kernel": args.kernel, "value": args.why, "reasons": [line.strip() for line in found.splitlines()]}
-        print_document(document(TOOL, reasons) if is_json else found)
+    if args.why or args.layout or args.svg:
+        layouts(last, stages, args)
         return
     if is_json:
         facts = {
@@ -121,6 +117,39 @@ def _explain(args: argparse.Namespace) -> None:
     else:
         print(f"layouts before the passes of stock Triton {version}, which is not installed")
         print(layout_section(last))
+
+
+def layouts(last: ModuleOp, stages: list[Stage], args: argparse.Namespace) -> None:
+    """Print why a value of the module `last` has its layout, or the layout, or with --svg write its picture to a file.
+
+    Without a name that is what the kernel asks for by `tlx.dump_layout`.
+    Raises CompilationError for another name, and for a kernel that asks for nothing.
+    """
+    if is_plain(last):
+        option = "--why" if args.why else "--layout"
+        raise CompilationError(
+            f"{option}: stock Triton chooses the layouts of plain Triton code; with --conversion own we do"
+        )
+    if args.why:
+        found = why(last, args.why, parse_module(stages[0].printed, filename=stages[0].name))
+        reasons = {"kernel": args.kernel, "value": args.why, "reasons": [line.strip() for line in found.splitlines()]}
+        print_document(document(TOOL, reasons) if args.format == "json" else found)
+        return
+    if args.format == "json":
+        raise CompilationError(f"--format json: not with {'--layout' if args.layout else '--svg'}")
+    # Others do without numpy.
+    from tlx_xdsl.runtime.show.layouts import dumped_layouts, layouts_of, layouts_picture
+
+    from .layout_text import layouts_as_text
+
+    if args.layout:
+        drawn = layouts_of(last, [args.layout], "--layout")
+    else:
+        asked = next((stage for stage in reversed(stages) if "tlx.dump_layout" in stage.operations), None)
+        drawn = [] if asked is None else dumped_layouts(parse_module(asked.printed, filename=asked.name))
+    if not drawn:
+        raise CompilationError("--svg: the kernel asks for no layout by tlx.dump_layout; name a value by --layout")
+    write_text((layouts_as_text(drawn) if args.svg is None else layouts_picture(drawn, last)) + "\n", args.svg)
 
 
 def table(stages: list[Stage], times_ms: dict[str, float], *, every: bool) -> str:
@@ -165,15 +194,3 @@ def passes(stages: list[Stage], times_ms: dict[str, float]) -> list[dict[str, An
         }
         for stage, last, text in zip(stages, before, said, strict=False)
     ]  # fmt: skip
-
-
-def diff(stages: list[Stage], name: str) -> str:
-    """The unified diff of the text before and after the pass `name`, without locations; empty if it did nothing.
-
-    Raises CompilationError when there is no such pass in the pipeline.
-    """
-    for before, after in pairwise(stages):
-        if after.name == current_name(name):
-            return unified_diff(before, after)
-    passes = ", ".join(stage.name for stage in stages[1:])
-    raise CompilationError(f"--diff: expected a pass that this kernel goes through ({passes}), found '{name}'")

@@ -95,6 +95,38 @@ def _add_clock_arguments(add: Callable[..., object]) -> None:
 RUN = Face(_run, "run_kernel")
 
 
+_DEBUG_EPILOG = f"""\
+{VALUES}
+The run is recorded first; commands then go forwards and backwards in it: 'help' lists them (docs/debugger.md).
+
+examples:
+  tlx debug ring.py:ring --grid 1 --arg src=randn[320,64] --arg dst=nan[320,64]
+  tlx debug ring.py:ring --grid 1 --arg src=randn[320,64] --arg dst=nan[320,64] -c 'why; who dst[0, 0]'
+"""
+
+
+def _debug(parser: argparse.ArgumentParser) -> None:
+    """Declare those of `tlx debug FILE.py:KERNEL`: a recorded run, looked at forwards and backwards."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _DEBUG_EPILOG
+    parser.add_argument("kernel", metavar="FILE", nargs="?", help="FILE.py:KERNEL")
+    add_launch_arguments(parser, needs_grid=False)
+    parser.add_argument("--check", **_REPEATED, metavar="NAME=EXPR", help="what an array must hold, as for tlx run")
+    parser.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
+    parser.add_argument(
+        "-c", "--command", dest="command_list", **_REPEATED, metavar="COMMANDS", help="commands, with ; between them"
+    )
+    parser.add_argument("--script", metavar="FILE", help="file of commands, one on each line")
+    parser.add_argument(
+        "--dap", nargs="?", type=int, const=0, metavar="PORT",
+        help="speak the Debug Adapter Protocol, on standard input and output or at a port of this machine",
+    )  # fmt: skip
+    add_run_arguments(parser)
+
+
+DEBUG = Face(_debug, "debug_kernel")
+
+
 def _check(parser: argparse.ArgumentParser) -> None:
     """Declare those of `tlx check FILE.py:KERNEL`: runs in all orders that matter, and what is wrong in any."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -165,11 +197,18 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     """Declare those of `tlx explain FILE.py:KERNEL`: the passes, what each of them did, and what layouts cost."""
     parser.add_argument("kernel", **KERNEL)
     parser.add_argument("--diff", metavar="PASS", help="show what this pass changed, as a unified diff")
+    parser.add_argument("--side-by-side", action="store_true", help="with --diff: before and after beside each other")
     parser.add_argument("--all", action="store_true", help="list passes that changed nothing, too")
     parser.add_argument(
         "--why",
         metavar="VALUE",
         help="why a value has its layout: %%acc_1 as printed after the last pass, or the name of a Python variable",
+    )
+    parser.add_argument(
+        "--layout", metavar="VALUE", help="the layout of a value, named as for --why: who holds what, where"
+    )
+    parser.add_argument(
+        "--svg", metavar="FILE", help="write a picture of --layout, or else of all that tlx.dump_layout asks for"
     )
     parser.add_argument(
         "--triton-version", metavar="VERSION", help="Triton to compile for (the installed one, else 3.9)"
@@ -308,3 +347,22 @@ def _lint(parser: argparse.ArgumentParser) -> None:
 
 
 LINT = Face(_lint, "lint_kernels")
+
+_MCP_EPILOG = """\
+The server reads requests from standard input and writes answers to standard output (docs/agents.md). A client that
+starts it runs the kernels' files that it names, as this user.
+
+example, in a client's configuration:
+  {"mcpServers": {"tlx": {"command": "tlx", "args": ["mcp", "--seconds", "60"]}}}
+"""
+
+
+def _mcp(parser: argparse.ArgumentParser) -> None:
+    """Declare those of `tlx mcp`: a server of the Model Context Protocol, whose tools are commands."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _MCP_EPILOG
+    parser.add_argument("--seconds", type=float, default=120.0, help="time of a call, after which it is ended (120)")
+    parser.add_argument("--bytes", type=int, default=100_000, help="size of a result, which is cut to it (100000)")
+
+
+MCP = Face(_mcp, "mcp_server")

@@ -38,7 +38,7 @@ mask hides, and is computed with all the same; what could not be checked."""
 
 @dataclass(frozen=True)
 class LintFinding(Finding):
-    """Something that is wrong, at its place."""
+    """A fault at its place."""
 
     def __str__(self) -> str:
         """Return one line."""
@@ -93,7 +93,7 @@ class _Lint:
 
     @contextmanager
     def step(self, rule: str, severity: Literal["error", "warning"] = "warning") -> Generator[None]:
-        """Within, an error is a finding, and what is reported as a warning is one of `severity`.
+        """Make an error a finding, and what is reported as a warning one of `severity`.
 
         Goes on with the error.
         """
@@ -175,8 +175,7 @@ def _lint_file(done: _Kernels, args: argparse.Namespace, spec: str) -> None:
 
 def _remark(kernel: Kernel, reason: str) -> LintFinding:
     source = kernel.source
-    place = SourceLocation(source.filename, source.fn.__code__.co_firstlineno)
-    return LintFinding(Diagnostic("remark", f"'{source.name}' {reason}", place), "unchecked", {})
+    return LintFinding(Diagnostic("remark", f"'{source.name}' {reason}", source.place), "unchecked", {})
 
 
 def _called(kernels: Mapping[str, tuple[Kernel, KernelDefaults]]) -> set[str]:

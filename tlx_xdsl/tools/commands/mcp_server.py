@@ -7,6 +7,7 @@ kernel's file that prints or never ends, is one of the server. What a tool retur
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -16,14 +17,17 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, cast
 
-from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
-from pydantic import Field
-
-from tlx_xdsl.errors import SourceLocation
+from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.version import __version__
 
 from ..documents import SCHEMA
+
+try:
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+    from pydantic import Field
+except ModuleNotFoundError as error:
+    raise CompilationError("tlx mcp needs the package mcp: pip install 'tlx-xdsl[mcp]'") from error
 
 INSTRUCTIONS = """\
 Tools for kernels in Triton and TLX. A kernel is named FILE.py:KERNEL, relative to the folder of the server. Files are \
@@ -55,10 +59,10 @@ Target = Annotated[str, Field(description="The GPU: sm_90a, sm_100a, ...")]
 NONE: Texts = {}
 
 
-def serve(seconds: float, size: int) -> None:
-    """Serve until standard input ends; a call has `seconds` of time, and its result has at most `size` bytes."""
+def run(args: argparse.Namespace) -> None:
+    """Serve until standard input ends; a call has `--seconds` of time, and its result at most `--bytes`."""
     server = MCPServer("tlx_xdsl", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
-    tools = Tools(seconds, size)
+    tools = Tools(args.seconds, args.bytes)
     for each in (tools.check, tools.prove, tools.gate, tools.explain, tools.timeline, tools.warp_specialize):
         server.add_tool(each)
 

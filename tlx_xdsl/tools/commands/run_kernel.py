@@ -1,4 +1,4 @@
-"""The work of `tlx run`: a kernel on the CPU, at any stage, on arrays made up here."""
+"""The work of `tlx run`: a kernel on the CPU, at any stage, on generated arrays."""
 
 from __future__ import annotations
 

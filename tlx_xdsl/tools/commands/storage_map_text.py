@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any, get_args
 
 from tlx_xdsl.analysis.buffer_users import Uses
+from tlx_xdsl.analysis.lives import Life
 from tlx_xdsl.analysis.storage_budget import certain, excesses
 from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, Span, StorageMap
 from tlx_xdsl.errors import CompilationError, SourceLocation
@@ -37,6 +38,7 @@ def map_as_text(map_: StorageMap) -> str:
     for memory in get_args(Memory):
         if map_.of(memory):
             lines += ["", *_memory(map_, memory)]
+    lines += _alive(map_)
     if any(region.memory == "smem" for region in map_.regions):
         lines += ["", "not counted: what stock Triton adds (captures of tasks, scratch memory)"]
     return "\n".join(lines)
@@ -114,6 +116,35 @@ def _use_rows(regions: Sequence[Region]) -> list[tuple[str, ...]]:
     return rows
 
 
+def _alive(map_: StorageMap) -> list[str]:
+    """A table for each task: its buffers downward, the lines at which it uses some to the right."""
+    arrays = [array for region in map_.regions for array in region.arrays]
+    lines: list[str] = []
+    for task, moments in map_.moments.items():
+        rows = [(array.name, life) for array in arrays for life in array.lives if life.task == task]
+        files = dict.fromkeys(PurePath(place.filename).name for place in moments)
+        heads = [f"{place.line}" if len(files) == 1 else _short(place) for place in moments]
+        width = max(map(len, heads)) + 1
+        side = max(len(name) for name, _ in rows) + 2
+        lines += ["", f"alive in {task}, by line of {', '.join(files)}"]
+        lines.append(("    " + " " * side + "".join(head.ljust(width) for head in heads)).rstrip())
+        lines += [f"    {name:{side}}{_bar(life, len(moments), width)}" for name, life in rows]
+    if lines:
+        lines.append("    # used, = from the first to the last use, ~ in a loop around them")
+    return lines
+
+
+def _bar(life: Life, count: int, width: int) -> str:
+    low, high = life.whole
+    cells: list[str] = []
+    for moment in range(count):
+        inside, around = life.first <= moment <= life.last, low <= moment <= high
+        fill = "=" if inside and moment < life.last else "~" if around and moment < high else " "
+        head = "#" if moment in life.uses else "=" if inside else "~" if around else " "
+        cells.append(head * (width - 1) + fill)
+    return "".join(cells).rstrip()
+
+
 def _lines(uses: Uses) -> str:
     return f"{PurePath(uses.file).name}:{','.join(map(str, uses.lines))}" if uses.lines else ""
 
@@ -132,6 +163,7 @@ def map_as_json(map_: StorageMap) -> dict[str, Any]:
         "place": _place(map_.place),
         "target": target_of(map_.capability).name,
         "tasks": list(map_.tasks),
+        "moments": {task: [_place(place) for place in places] for task, places in map_.moments.items()},
         "memories": {memory: _memory_json(map_, memory) for memory in get_args(Memory)},
     }
 
@@ -177,6 +209,16 @@ def _array_json(region: Region, array: Array) -> dict[str, Any]:
                 "shares_with": [f"{other.name}[{i}]" for other, found in region.sharers(array, span) for i in found],
             }
             for index, span in enumerate(array.buffers)
+        ],
+        "alive": [
+            {
+                "task": life.task,
+                "from": life.first,
+                "to": life.last,
+                "uses": list(life.uses),
+                "loop": None if life.loop is None else list(life.loop),
+            }
+            for life in array.lives
         ],
         "uses": [{"task": uses.task, "file": uses.file, "lines": list(uses.lines)} for uses in array.uses],
     }

@@ -96,10 +96,15 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     _add_common_arguments(parser)
 
 
-def add_launch_arguments(parser: argparse.ArgumentParser, size_help: str = SIZE_HELP) -> None:
+def add_launch_arguments(
+    parser: argparse.ArgumentParser, size_help: str = SIZE_HELP, *, needs_grid: bool = True
+) -> None:
     """Declare what says a launch: grid, values, sizes, and options of the kernel."""
     parser.add_argument(
-        "--grid", required=True, metavar="X,Y,Z", help="programs along each axis; expressions over arguments and sizes"
+        "--grid",
+        required=needs_grid,
+        metavar="X,Y,Z",
+        help="programs along each axis; expressions over arguments and sizes",
     )
     repeated: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--arg", **repeated, metavar="NAME=VALUE", help="value of an argument, see below")

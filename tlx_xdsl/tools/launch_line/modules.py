@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
@@ -10,15 +11,16 @@ from xdsl.ir import Attribute
 from tlx_xdsl.dialects.memref import element_of, is_memref
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.errors import CompilationError, SourceLocation
-from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.runtime.driver.compilation import frontend_module
 from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
-from .launches import Hint
 from .request import Request
 from .specialization import specialization_of
+
+if TYPE_CHECKING:
+    from .launches import Hint
 
 MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
 """Suffixes of files of IR."""
@@ -53,6 +55,11 @@ def frontend_of(request: Request) -> tuple[ModuleOp, Specialization]:
 
 def hint_of_type(type_: Attribute) -> Hint:
     """Return what the type of a function's argument says."""
+    # They import numpy, which a command without values does without.
+    from tlx_xdsl.interpreter.numbers import dtype_of
+
+    from .launches import Hint
+
     if isinstance(type_, TensorDescType):
         return Hint(dtype_of(type_.element_type), type_.shape)
     if isinstance(type_, PointerType):

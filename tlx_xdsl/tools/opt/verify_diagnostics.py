@@ -90,7 +90,7 @@ def _line(where: str | None, number: int, lines: Sequence[str], index: int, firs
 
 
 def reported(diagnostics: Iterable[Diagnostic], error: CompilationError | None) -> list[Reported]:
-    """Everything that was reported, notes at the line of what they belong to."""
+    """Return all reports, notes at the line of what they belong to."""
     found: list[Reported] = []
     for diagnostic in diagnostics:
         found.extend(_with_notes(diagnostic.severity, diagnostic.message, diagnostic.location, diagnostic.notes))

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.module_attrs import CLUSTER_DIMS, NUM_CTAS, TARGET, module_target
+from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import display_name, module_integer, needs_of, why_not_compiled
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import Feature, Target, refusal
@@ -60,6 +61,8 @@ class CheckTargetPass(Pass):
                 raise error
 
     def _fault(self, op: Operation, target: Target) -> CompilationError | None:
+        if isinstance(op, tt.AssertOp) and op.is_breakpoint:
+            return error_at(op, "breakpoint() is for launches on the CPU and for tlx debug: take it out for a GPU")
         if (why := why_not_compiled(op)) is not None:
             return error_at(op, f"{display_name(op)}: {why}")
         lacks = [feature for feature in needs_of(op) if not target.has(feature)]

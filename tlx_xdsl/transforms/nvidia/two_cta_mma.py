@@ -6,8 +6,8 @@ instructions for both (PTX ISA, "tcgen05.mma", `.cta_group::2`), one for each 32
 and of the accumulator, and half of B's columns. With 128 rows its part of the accumulator lies in tensor memory as that
 of an MMA of its own would; one of 64 rows is a buffer of 128 by now (`tlx-lower-pair-accumulators`). A may be in tensor
 memory, a part of 8 columns of 32 bits for each step. All operations of a kernel have one `.cta_group`, so copies of
-scales are those of a pair, too (`pair_copies.py`); the module attribute `ttng.two-ctas` has Triton 3.8 and 3.9 allocate
-tensor memory accordingly.
+scales must use `.cta_group::2` as well (`pair_copies.py`). The module attribute `ttng.two-ctas` has Triton 3.8 and 3.9
+allocate tensor memory accordingly.
 
 Before:
 ```mlir

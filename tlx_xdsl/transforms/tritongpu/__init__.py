@@ -1,1 +1,1 @@
-"""From tensors without layouts to TTGIR that upstream Triton takes."""
+"""Lowering of tensors without layouts to TTGIR that upstream Triton takes."""

@@ -135,7 +135,7 @@ def _check_tasks(found: _Found) -> None:
 
 
 def _check_pairs(found: _Found, module: ModuleOp) -> None:
-    """Either all products are of pairs of CTAs, of which each has tensors of its own, or none."""
+    """Check that all products are of pairs of CTAs, of which each has tensors of its own, or none."""
     if not (pairs := found.pairs):
         return
     if (ctas := module_integer(module, NUM_CTAS)) != 1:

@@ -22,7 +22,7 @@ from .protocol_run import ordered_lifetimes
 
 
 def conflicts_of(kernel: KernelOp, buffers: list[CreateCBOp]) -> list[set[int]]:
-    """For each buffer the numbers of those that are in use together with it."""
+    """Return the numbers of the buffers that are in use together with each one."""
     uses: dict[SSAValue, list[CBOp]] = {buffer.result: [] for buffer in buffers}
     for op in steps(kernel):
         uses[op.cb].append(op)

@@ -53,7 +53,7 @@ def _depth_first(nodes: Sequence[Node], outputs: Sequence[Hashable]) -> list[Nod
 
 
 def _least_pressure(nodes: Sequence[Node], outputs: Sequence[Hashable]) -> list[Node]:
-    """Of the nodes that can run, always the one that frees the most registers; the first of several."""
+    """Order the nodes that can run: first the one that frees the most registers, and the first of several."""
     results = {node.result for node in nodes}
     left = Counter(value for node in nodes for value in set(node.reads))
     left.update(set(outputs))

@@ -28,7 +28,7 @@ _BARRIERS = {"noc_async_read_barrier": True, "noc_async_write_barrier": False}
 
 @dataclass(slots=True)
 class Interval:
-    """Something that took time."""
+    """An interval that took time."""
 
     row: tuple[CoreThread, str]
     """The thread, and the network where it is a transfer."""

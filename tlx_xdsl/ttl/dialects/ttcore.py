@@ -251,7 +251,7 @@ class GridAttr(ParametrizedAttribute):
         return self.x * self.y
 
     def verify(self) -> None:
-        """There is a core."""
+        """Check that there is a core."""
         if self.x < 1 or self.y < 1:
             raise VerifyException(f"a grid has at least one core, found {self.x}x{self.y}")
 

@@ -1,4 +1,4 @@
-"""From kernels of `tlx_xdsl.ttl.language` to modules of the `ttl` dialect."""
+"""Frontend of TTL: kernels of `tlx_xdsl.ttl.language` become modules of the `ttl` dialect."""
 
 from __future__ import annotations
 

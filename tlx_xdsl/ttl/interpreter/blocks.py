@@ -142,7 +142,7 @@ def _release(step: Builder) -> Builder:
 
 
 def _block(op: Operation) -> Local:
-    """One of several blocks."""
+    """Take a block of several."""
 
     def run(thread: CoreThread, view: View, index: int) -> View:
         if not 0 <= index < view.count:

@@ -1,4 +1,4 @@
-"""From a TTL kernel to C++ and its manifest, stage by stage."""
+"""Compilation of a TTL kernel to C++ and its manifest, stage by stage."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class _Module(ModuleType):
 
 @contextmanager
 def ttl_importable(*, with_torch: bool = False) -> Generator[None]:
-    """Within, `import ttl` gives our language, and `import ttnn` names without anything in them.
+    """Make `import ttl` give our language, and `import ttnn` names without anything in them.
 
     Without ttnn, so does `import torch`, if torch is missing, too, or `with_torch`: for a file that asks for a device.
     """

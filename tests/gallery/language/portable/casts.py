@@ -65,7 +65,7 @@ def to_floats(x, y, z, w, out):
 @case({"x": "*fp32:16", "h": "*fp16:16", "q": "*fp8e4nv:16", "out": "*fp8e5:16", "wide": "*fp32:16"})
 @triton.jit
 def eight_bit_floats(x, h, q, out, wide):
-    """To and from 8-bit floats, with both roundings."""
+    """Cast to and from 8-bit floats, with both roundings."""
     index = tl.arange(0, 32)
     a = _at(x)
     tl.store(out + index, a.to(tl.float8e5))

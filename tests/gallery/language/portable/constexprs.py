@@ -1,4 +1,4 @@
-"""What is known at compile time: annotations, globals, f-strings, assertions, Python at compile time."""
+"""Values known at compile time: annotations, globals, f-strings, assertions, Python at compile time."""
 
 # covers: tl.compile_time
 

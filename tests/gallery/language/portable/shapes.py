@@ -45,7 +45,7 @@ def reshapes(x, out):
 @case({"x": "*fp32:16", "out": "*fp32:16"})
 @triton.jit
 def subscripts(x, out):
-    """None and slices in subscripts."""
+    """Add dimensions by None and slices in subscripts."""
     index = tl.arange(0, 16)
     a = tl.load(x + index)
     b = a[None, :] + a[:, None]

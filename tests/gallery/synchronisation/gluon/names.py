@@ -1,4 +1,4 @@
-"""What versions of Triton call differently in Gluon, under one name."""
+"""Names that versions of Triton call differently in Gluon, each under one name."""
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl

@@ -1,4 +1,4 @@
-"""Whether a mutant was found: the table of a zoo, and what is wrong with it."""
+"""Judgement of mutants: the table of a zoo, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Row:
 
     @property
     def outcome(self) -> Outcome:
-        """What the last schedule led to."""
+        """Outcome of the last schedule."""
         return self.outcomes[-1]
 
     @property
     def found(self) -> str:
-        """How it was found."""
+        """The way in which it was found: `fault`, `numbers` and so on, `benign` or `SURVIVED`."""
         if self.outcome.is_reported:
             return self.outcome.kind
         if all(outcome.kind == "wrong" for outcome in self.outcomes) and TILE in self.site.mutation.name:
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def named(self) -> str:
-        """Which line the report names: the mutated, one on its barrier, of its task, a starving wait, or none."""
+        """Line that the report names: the mutated, one on its barrier, of its task, a starving wait, or none."""
         lines = set(re.findall(r"[^\s'\"]+\.py:\d+", self.outcome.text))
         own = {line for line in lines if line == _line(self.site.op)}
         if own:
@@ -59,7 +59,7 @@ class Row:
         return "starving" if any(text in self.outcome.line for text in STARVING) else ""
 
     def complaints(self) -> Iterator[str]:
-        """What is wrong with how it was found."""
+        """Yield what is wrong with the way in which it was found."""
         what = f"{self.case}: {self.site.mutation.name}, '{self.site.op.name}' at {location_of(self.site.op)}"
         if self.outcome.kind == "crash":
             yield f"{what}: {self.outcome.text}"
@@ -117,7 +117,7 @@ def _line(op: Operation) -> str:
 
 
 def _on_barriers(op: Operation) -> Iterator[Operation]:
-    """What uses the barriers that the operation uses."""
+    """Yield the users of the barriers that the operation uses."""
     for operand in op.operands:
         if is_barrier(operand):
             for use in users(_allocation(operand)):

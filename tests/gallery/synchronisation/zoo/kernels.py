@@ -44,7 +44,7 @@ class Problem:
             output[...] = np.nan
 
     def is_right(self) -> bool:
-        """Whether the last run has computed what it should."""
+        """Return whether the last run has computed what it should."""
         return all(
             bool(np.abs(got.astype(np.float32) - want).max() <= self.tolerance * np.abs(want).max())
             for got, want in zip(self.outputs, self.expected, strict=True)

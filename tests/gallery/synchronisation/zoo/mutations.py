@@ -89,7 +89,7 @@ def _changes(op: Operation) -> Iterator[Mutation]:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a mutant differs from its module."""
+    """Place where a mutant differs from its module."""
 
     index: int
     """Of the operation in the order of a walk."""
@@ -148,7 +148,7 @@ def _array(value: SSAValue) -> SSAValue:
 
 
 def is_barrier(value: SSAValue) -> bool:
-    """Whether a value is an mbarrier, as far as its type says."""
+    """Return whether a value is an mbarrier, as far as its type says."""
     return isinstance(value.type, MemDescType) and value.type.shape == (1,) and value.type.element_type == i64
 
 

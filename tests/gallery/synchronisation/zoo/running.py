@@ -28,7 +28,7 @@ MAX_TURNS = 20_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run has led to."""
+    """Outcome of one run."""
 
     kind: str
     """`fault`, `deadlock`, `warning`, `crash` (of the interpreter), `wrong` (numbers, without a report) or `right`."""
@@ -40,7 +40,7 @@ class Outcome:
 
     @property
     def is_reported(self) -> bool:
-        """Whether the user hears of it."""
+        """True if the user hears of it."""
         return self.kind in ("fault", "deadlock", "warning")
 
 

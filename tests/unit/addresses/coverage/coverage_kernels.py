@@ -38,7 +38,7 @@ def two_lines(dst, BLOCK: tl.constexpr):
 
 @tlx_xdsl.jit
 def holes(dst, BLOCK: tl.constexpr):
-    """Of each 64 elements the last 16 are left out."""
+    """Store all but the last 16 of each 64 elements."""
     lanes = tl.arange(0, BLOCK)
     tl.store(dst + tl.program_id(0) * BLOCK + lanes, 0.0, mask=lanes < BLOCK - 16)
 
@@ -87,14 +87,14 @@ def two_parts(dst, first, BLOCK: tl.constexpr):
 
 @tlx_xdsl.jit
 def scatter(index, dst, BLOCK: tl.constexpr):
-    """Where it stores is loaded."""
+    """Store to places that are loaded."""
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(dst + tl.load(index + offs), 1.0)
 
 
 @tlx_xdsl.jit
 def chosen(flags, dst, BLOCK: tl.constexpr):
-    """Whether it stores is loaded."""
+    """Store under a mask that is loaded."""
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(dst + offs, 1.0, mask=tl.load(flags + offs) > 0)
 

@@ -241,7 +241,7 @@ def test_the_next_block_of_a_loop():
 
 
 def test_the_regularity_of_pointers_is_that_of_axis_info():
-    """Where both know something: indices may be negative for the one, calls are opaque to the other."""
+    """Compare where both know something: indices may be negative for the one, calls are opaque to the other."""
     module, function = module_of("grouped_matmul")
     infos = axis_infos(function)
     for access in analyse_program_addresses(module).accesses:
@@ -324,7 +324,7 @@ def test_united_runs_are_the_same_bytes(listed):
 
 
 def test_united_runs_of_programs_far_apart():
-    """Their places do not fit into one number of 64 bits together."""
+    """Unite runs whose places do not fit into one number of 64 bits together."""
     check_united([(program, start, 3) for program in (0, 5) for start in (1, 2, 9, 12)], 1 << 60)
 
 

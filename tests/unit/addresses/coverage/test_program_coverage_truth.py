@@ -1,4 +1,4 @@
-"""What the coverage says is touched is what the interpreter touches: kernels of the oracle, and the examples."""
+"""Agreement of the coverage with what the interpreter touches: kernels of the oracle, and the examples."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ FULL = volume.is_full()
 
 
 def _tested(number: int, check: checking.Check) -> bool:
-    """In the CI tier a part of the kernels, and all that depend on data."""
+    """Return whether a kernel is tested: in the CI tier some, and all that depend on data."""
     return FULL or check.kernel in PARTLY or number % 8 == 0
 
 
@@ -124,7 +124,7 @@ def test_examples(file: str, case: str, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("first", [41, 44])
 def test_units_of_rows(first: int, monkeypatch: pytest.MonkeyPatch):
-    """What TMA writes after the end of a row."""
+    """Compare the bytes that TMA writes after the end of a row."""
     watch_descriptors(monkeypatch)
     kernel, defaults = load_kernel(f"{Path(__file__).parent / 'coverage_kernels.py'}:two_parts")
     module = frontend_module(kernel.source, Specialization(defaults.signature, defaults.constexprs))
@@ -160,7 +160,7 @@ def test_random_programs():
 
 
 def test_proofs_hold_in_launches():
-    """What the strides of random programs prove is what the addresses of a launch show."""
+    """Compare the strides that are proved of random programs with the addresses of launches."""
     proven = 0
     for seed in range(0, 500, 1 if FULL else 10):
         program = random_programs.make_program(seed)

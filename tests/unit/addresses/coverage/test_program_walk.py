@@ -19,7 +19,7 @@ pytestmark = pytest.mark.quick
 
 
 def coverage_of(body: str, programs: int, **numbers: int) -> Coverage:
-    """Of a function that gets `%pid`, some constants, the lanes 0 to 7 and a pointer to bytes."""
+    """Compute the coverage of a function that gets `%pid`, some constants, lanes 0 to 7 and a pointer to bytes."""
     text = f"""tt.func @f(%p: !tt.ptr<i8>, %flags: !tt.ptr<i32>, %n: i32) {{
         %pid = tt.get_program_id x : i32
         %zero = arith.constant 0 : i8
@@ -43,7 +43,7 @@ def bytes_of(runs: Runs, program: int) -> list[int]:
 
 
 def stored(coverage: Coverage, programs: int, *, maybe: bool = False) -> list[list[int]]:
-    """What each program stores to `%p`."""
+    """List the bytes that each program stores to `%p`."""
     touched = coverage.of("p", "store")
     runs = Runs.joined([each.maybe if maybe else each.runs for each in touched])
     return [bytes_of(runs, program) for program in range(programs)]
@@ -100,7 +100,7 @@ def masked(mask: str) -> str:
 
 
 def test_a_mask_with_gaps():
-    """Not one run: neither in the middle, nor at both ends."""
+    """A mask with gaps is not one run: neither in the middle, nor at both ends."""
     mask = "%s = tt.splat %pid : i32 -> tensor<8xi32> \n %mask = arith.cmpi ne, %lanes, %s : tensor<8xi32>"
     expected = [[lane for lane in range(8) if lane != pid] for pid in range(9)]
     assert stored(coverage_of(masked(mask), 9), 9) == expected
@@ -150,7 +150,7 @@ LOOP = """
 
 
 def test_loops_of_different_lengths():
-    """What programs carry out of a loop is that of their own last iteration."""
+    """Programs carry the values of their own last iteration out of a loop."""
     expected = [[pid + 8 * turn for turn in range(len(range(0, pid, 3)) + 1)] for pid in range(8)]
     assert stored(coverage_of(LOOP.format(bound="%pid"), 8), 8) == expected
 

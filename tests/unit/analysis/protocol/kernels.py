@@ -54,7 +54,7 @@ def turns(T, BUG: tl.constexpr):
 
 @tlx_xdsl.jit
 def polls(flag, T):
-    """What is written to global memory is not followed."""
+    """Poll global memory, whose contents the proof does not follow."""
     full = tlx.alloc_barriers(1)
     with tlx.async_tasks():
         with tlx.async_task("default"):

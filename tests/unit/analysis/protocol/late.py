@@ -203,7 +203,7 @@ def shared_by_tasks(src, dst, n, BUG: tl.constexpr):
 
 @tlx_xdsl.jit
 def loaded(p, q, n, BUG: tl.constexpr):
-    """How often loops turn is loaded from memory, by each task."""
+    """Load the number of turns from memory, in each task."""
     full = tlx.alloc_barriers(1)
     empty = tlx.alloc_barriers(1)
     with tlx.async_tasks():
@@ -238,7 +238,7 @@ def loaded(p, q, n, BUG: tl.constexpr):
 
 @tlx_xdsl.jit
 def condition(p, q, n, BUG: tl.constexpr):
-    """Whether a turn does something is loaded from memory."""
+    """Load a condition of each turn from memory."""
     full = tlx.alloc_barriers(1)
     empty = tlx.alloc_barriers(1)
     with tlx.async_tasks():

@@ -65,7 +65,7 @@ def test_a_wrong_ring_is_refuted(bug):
 @pytest.mark.parametrize("slots", [1, 2, 3])
 @pytest.mark.parametrize("bug", ["none", *RING_BUGS])
 def test_nothing_is_found_in_what_is_proved(bug, slots):
-    """With 0 to 8 turns: the interpreter knows nothing of the proof, and the other way round."""
+    """Run 0 to 8 turns: the interpreter knows nothing of the proof, and the other way round."""
     if not proof(ring, **ring_arguments(3, slots, bug)):
         return
     report = tlx_xdsl.check(
@@ -139,7 +139,7 @@ def test_it_is_wrong_from_so_many_turns_on(case):
 
 
 def test_an_answer_that_is_forgotten_is_asked_for_again():
-    """Of a remainder two turns back both answers are followed, although all tasks have left that turn."""
+    """Both answers about a remainder two turns back are followed, although all tasks have left that turn."""
     found = proof(late.parities, **late.arguments(late.parities, 3, 2, "quotient of one turn back"))
     assert found.answer == "refuted"
     assert found.reason.message.startswith("deadlock")
@@ -266,7 +266,7 @@ def sizes_of(bug):
 
 @pytest.mark.parametrize("bug", CHOSEN, ids=lambda bug: bug.name)
 def test_no_mistake_of_the_zoo_is_proved(bug):
-    """Or it is no mistake at that size, or one in what is not looked at; zero turns are a condition of the proof."""
+    """A proved one is no mistake at that size, or one in what is not looked at; zero turns are a condition of it."""
     for sizes in sizes_of(bug):
         here = replace(bug, constants=sizes)
         try:

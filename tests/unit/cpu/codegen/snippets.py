@@ -27,7 +27,7 @@ _ENGINES: list[Any] = []
 
 @lru_cache
 def host() -> Features:
-    """Those of this machine."""
+    """Return the features of this machine."""
     return Features.of(llvm.get_host_cpu_features(), llvm.get_process_triple())
 
 

@@ -48,7 +48,7 @@ def codes(dtype):
 
 
 def held(array):
-    """As the code has it in memory."""
+    """View numbers as the code has them in memory."""
     return array if array.dtype in (np.float32, np.float64) else array.view(f"u{array.dtype.itemsize}")
 
 
@@ -114,7 +114,7 @@ def test_a_double_becomes_a_float(rounding):
 
 
 def integers(dtype):
-    """Of all sizes, and around powers of two."""
+    """Draw integers of all sizes, and around powers of two."""
     width = 8 * dtype.itemsize
     anything = np.frombuffer(RNG.bytes(dtype.itemsize * COUNT), dtype)
     small = anything >> RNG.integers(0, width, COUNT).astype(dtype)

@@ -112,7 +112,7 @@ def samples(ranges, dtype):
 
 
 def errors(found, values, exact, dtype):
-    """In units of the last place of the exact result; infinity counts as the power of two beyond the largest number."""
+    """Yield errors in ulps of the exact result; infinity counts as the power of two beyond the largest number."""
     info = np.finfo(dtype)
     digits, lowest, beyond = info.nmant + 1, info.minexp - info.nmant, mpmath.mpf(2) ** info.maxexp
     with mpmath.workprec(160):
@@ -143,7 +143,7 @@ def test_errors_are_small(name, dtype):
 
 
 def defined(name, values):
-    """Where a function is finite for finite numbers: `reference` has the rest."""
+    """Return where a function is finite for finite numbers: `reference` has the rest."""
     with np.errstate(all="ignore"):
         return np.isfinite(reference(name, values)) | (np.abs(values) > 80) & ~np.isnan(reference(name, values))
 
@@ -330,7 +330,7 @@ def test_what_is_unknown_is_refused():
 @pytest.mark.skipif(not is_full(), reason="minutes of work")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_float_of_a_sweep(name):
-    """One of 997 floats, beside the C library's function of doubles."""
+    """Each 997th float is compared with the C library's function of doubles."""
     values = np.arange(0, 1 << 32, 997, np.uint64).astype(np.uint32)
     values = values[: values.size // 16 * 16].view(np.float32)
     found = applied(compiled(name, np.float32), np.float32, values)

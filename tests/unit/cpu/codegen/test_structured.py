@@ -88,6 +88,24 @@ def test_no_store_has_a_mask_of_constants(length, stores):
     assert not [call for call in calls if "i1 true" in call or "splat (i1" in call]
 
 
+def test_a_choice_of_elements_is_made_in_the_lanes_of_vectors():
+    module = parse_module("""func.func @k(%a: memref<*xf32>, %n: index, %x: i32, %y: i32, %z: i32)
+    attributes {tt.program_ids = 3 : i32, arena.bytes = 0 : i64} {
+  %m = memref.reinterpret_cast %a to offset: [0], sizes: [64], strides: [1]
+      : memref<*xf32> to memref<64xf32, strided<[1]>>
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%m : memref<64xf32, strided<[1]>>) outs(%m : memref<64xf32, strided<[1]>>) {
+  ^bb0(%in: f32, %old: f32):
+    %zero = arith.constant 0.0 : f32
+    %is_positive = arith.cmpf ogt, %in, %zero : f32
+    %new = arith.select %is_positive, %in, %zero : f32
+    linalg.yield %new : f32
+  }
+  func.return
+}""")  # fmt: skip
+    assert "select <16 x i1>" in lowered(module)[0].llvm_ir()
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 16), (16, 4), (7, 33)])
 @pytest.mark.parametrize(("type_", "dtype"), [("i8", np.int8), ("f64", np.float64), ("i1", np.bool_)])
 def test_transpose(shape, type_, dtype):
@@ -255,7 +273,7 @@ def test_a_box_that_leaves_its_array_ends_a_program_that_checks():
 
 
 def test_loops_end_in_their_conditions():
-    """With conditions at the head LLVM turns each of them, in time that grows with the square of their number."""
+    """LLVM would turn loops with conditions at the head, in time that grows with the square of their number."""
     text = """func.func @k(%x: memref<*xf32>, %n: index, %i: i32, %j: i32, %k: i32)
     attributes {tt.program_ids = 3 : i32} {
   %c0 = arith.constant 0 : index

@@ -1,4 +1,4 @@
-"""What users of other lowerings of Triton to linalg have reported: each gives the numbers of the kernel, or did nothing
+"""Reports of users of other lowerings of Triton to linalg: each gives the numbers of the kernel, or did nothing
 wrong in the first place."""
 
 # covers: triton-to-linalg

@@ -18,7 +18,7 @@ from tlx_xdsl.runtime.host.measure import do_bench
 
 
 class Kernel:
-    """Something with a kernel's interface that records its launches."""
+    """Stand-in with a kernel's interface that records its launches."""
 
     arg_names = ["x", "n", "BLOCK"]
     __name__ = "kernel"

@@ -78,7 +78,7 @@ def axpy_library(axpy_folder):
 
 
 def launch_axpy(library, grid=(3, 1, 1), n=150, name="axpy"):
-    """Its status, and whether it has computed what numpy does."""
+    """Return the launch's status, and whether it has computed what numpy does."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, n), np.float32)
     out = np.zeros(n + 4, np.float32)

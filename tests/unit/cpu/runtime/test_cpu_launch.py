@@ -258,7 +258,7 @@ def test_arrays_that_are_only_read_may_be_read_only():
 
 @tlx_xdsl.jit
 def reads_and_writes(a, b, c, d, e, f, out, n, B: tl.constexpr):
-    """Only `a` and `b` are surely left as they are."""
+    """Read `a` and `b`, the only arrays that are surely left as they are."""
     at = tl.arange(0, B)
     chosen = tl.where(n > 4, a, b)
     tl.store(out + at, tl.load(chosen + at) + tl.load(a + at * at % B, mask=at < n))

@@ -71,7 +71,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def built(program: str, *flags: str) -> str:
-    """What a program prints, which is compiled as the page says."""
+    """Compile a program as the page says, and return what it prints."""
     Path("main.c").write_text(program)
     (command,) = (each for each in blocks(PAGE, "sh") if each.startswith("cc "))
     subprocess.run([*shlex.split(command), *flags], check=True)

@@ -1,4 +1,4 @@
-"""What is wrong about an argument stands in one sentence, at the argument's line."""
+"""Messages about a wrong argument: one sentence, at the argument's line."""
 
 # covers: tl.math, tl.creation, libdevice
 

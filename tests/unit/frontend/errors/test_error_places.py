@@ -1,10 +1,14 @@
 """Errors are located in the file as it was written, whatever it looks like, also those that are our own fault."""
 
+import linecache
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
 
+import tlx_xdsl
+import tlx_xdsl.language as tl
 from tests.unit.frontend.kernels import load
 from tlx_xdsl import CompilationError, jit
 from tlx_xdsl.frontend import calls
@@ -167,3 +171,44 @@ def test_nesting_without_end_is_no_internal_error(tmp_path):
     error = error_of(load(tmp_path, f"@tlx_xdsl.jit\ndef kernel(out, n):\n    tl.store(out, {terms})\n").kernel)
     assert error.message == "this is nested too deeply for Python's stack: split it into several statements"
     assert error.location.line == 7
+
+
+CELL = """    limit = 3
+
+    @tlx_xdsl.jit
+    def kernel(out, n):
+        größe = "äöü"; tl.store(out, missing)
+"""
+
+
+def in_a_cell(notebook: Path, saved: str):
+    """A kernel as a cell of a notebook defines it while marimo edits the notebook."""
+    notebook.write_text(saved, encoding="utf-8")
+    file, text = str(notebook.parent / "marimo_1" / "__marimo__cell_Hbol_.py"), textwrap.dedent(CELL)
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    defined = {"__file__": str(notebook), "tlx_xdsl": tlx_xdsl, "tl": tl}
+    exec(compile(text, file, "exec"), defined)
+    return defined["kernel"]
+
+
+def test_the_place_in_a_cell_of_marimo_is_that_of_the_notebook(tmp_path):
+    notebook = tmp_path / "notebook.py"
+    kernel = in_a_cell(
+        notebook, f'"""Of its author."""\n\n@app.cell\ndef _(tl, tlx_xdsl):\n{CELL}    return (kernel,)\n'
+    )
+    error = error_of(kernel)
+    assert (error.location.filename, error.location.line, error.location.column) == (str(notebook), 9, 38)
+    line, caret = excerpt(error)
+    assert line.strip() == 'größe = "äöü"; tl.store(out, missing)'
+    assert line[caret.index("^") :] == "missing)"
+    assert kernel.source.place.line == 7
+
+
+@pytest.mark.parametrize(
+    "saved", ["", "def kernel(): ...\ndef kernel(): ...\n"], ids=["not yet saved", "two of a name"]
+)
+def test_a_cell_that_the_notebook_does_not_hold_has_its_own_lines(tmp_path, saved):
+    kernel = in_a_cell(tmp_path / "notebook.py", saved)
+    error = error_of(kernel)
+    assert (error.location.line, error.location.column) == (5, 34)
+    assert "__marimo__cell_Hbol_.py" in error.location.filename

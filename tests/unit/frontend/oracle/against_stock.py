@@ -46,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What both frontends make of a case: effects, or an error."""
+    """Effects that both frontends make of a case, or their errors."""
 
     case: Case
     stock: list[str] | str
@@ -54,7 +54,7 @@ class Verdict:
 
     @property
     def agrees(self) -> bool:
-        """Whether both refuse the kernel or both make the same of it."""
+        """True if both refuse the kernel or both make the same of it."""
         if isinstance(self.stock, str) or isinstance(self.ours, str):
             return isinstance(self.stock, str) and isinstance(self.ours, str)
         return self.stock == self.ours

@@ -92,6 +92,6 @@ def test_kernels_of_the_list_exist():
 
 @pytest.mark.parametrize("kernel", [kernel for kernel in _kernels() if not kernel.startswith("corpus.")])
 def test_a_kernel_of_real_triton_gives_the_same_text(kernel):
-    """What a file with stock's imports and stock's `jit` gives is, letter by letter, what ours gives."""
+    """A file with stock's imports and stock's `jit` gives the text, letter by letter, that ours gives."""
     path, name = _kernels()[kernel]
     assert ours.text(loading.load(path, ours=False)[name]) == ours.text(loading.load(path, ours=True)[name])

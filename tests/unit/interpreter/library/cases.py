@@ -1,4 +1,4 @@
-"""What the kernels of `kernels` are run on, and how close their results must be."""
+"""Inputs of the kernels of `kernels`, and how close their results must be."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

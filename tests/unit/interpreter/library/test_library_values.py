@@ -24,7 +24,7 @@ NAMES = tuple(calls())
 
 @functools.cache
 def stock() -> dict[tuple[str, str], np.ndarray]:
-    """What stock's interpreter gives for every call, by name of the call and of the array."""
+    """Run every call in stock's interpreter; return arrays by name of the call and of the array."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "results.npz"
         subprocess.run(

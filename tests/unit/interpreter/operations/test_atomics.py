@@ -96,7 +96,7 @@ def test_a_poll_that_is_never_answered_is_a_deadlock():
 
 @tlx_xdsl.jit
 def impatient_kernel(x, out, timeout):
-    """Of two elements, one is as expected."""
+    """Poll two elements, one of which is as expected."""
     index = tl.arange(0, 2)
     tl.store(out + index, tl.atomic_poll(x + index, index, timeout_ns=timeout))
 
@@ -164,7 +164,7 @@ def race_to_swap(x, before, N: tl.constexpr):
 
 @pytest.mark.parametrize("dtype", ["i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"])
 def test_a_swap_takes_place_where_the_bits_are_those_expected(dtype) -> None:
-    """Of floats bits count, too: 0.0 is not -0.0, and a NaN is itself."""
+    """Bits of floats count, too: 0.0 is not -0.0, and a NaN is itself."""
     rng = np.random.default_rng(0)
     x = rng.integers(-3 if dtype[0] != "u" else 0, 4, 64).astype(dtype)
     expected = np.where(rng.random(64) < 0.5, x, rng.integers(0, 4, 64).astype(dtype))

@@ -81,7 +81,7 @@ def run(left, right, kinds, scales=(None, None), k_packs=(True, True)) -> np.nda
 
 
 def factors(scale: np.ndarray | None) -> np.ndarray | float:
-    """For each element along K the number that a scale is: an exponent with a bias of 127."""
+    """Return the numbers that scales are, one for each element along K: an exponent with a bias of 127."""
     return 1.0 if scale is None else np.repeat(2.0 ** (scale.astype(np.float64) - 127), 32, 1)
 
 

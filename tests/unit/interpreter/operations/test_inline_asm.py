@@ -50,7 +50,7 @@ def test_a_pack_of_several_registers():
 
 @tlx_xdsl.jit
 def narrow_kernel(x, out):
-    """As kernels write 8-bit floats by hand: two f32 become two bytes of one register."""
+    """Write 8-bit floats as kernels do by hand: two f32 become two bytes of one register."""
     index = tl.arange(0, 64)
     asm: tl.constexpr = """
     {

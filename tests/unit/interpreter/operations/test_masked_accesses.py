@@ -1,4 +1,4 @@
-"""What a mask hides of a load is 0 where the kernel does not say what else, and poison for those who ask for it."""
+"""Masked elements of a load: 0 where the kernel does not say what else, and poison for those who ask for it."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_a_promise_that_does_not_hold_is_a_fault() -> None:
 
 
 def test_the_stages_of_a_pipeline_end_one_after_the_other() -> None:
-    """Of 2 stages after the first, stage s of iteration i belongs to iteration i + 2 - s."""
+    """Stage s of iteration i belongs to iteration i + 2 - s, of 2 stages after the first."""
     out = np.zeros((3, 5), np.int32)
     body = """
     %zero = arith.constant 0 : i32

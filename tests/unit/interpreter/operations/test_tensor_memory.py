@@ -67,7 +67,7 @@ def test_scales_have_a_copy_for_each_warp():
 
 @tlx_xdsl.jit
 def copy(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr, PART: tl.constexpr):
-    """Through tensor memory, in columns of PART."""
+    """Copy through tensor memory, in columns of PART."""
     at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
     buffers = tlx.local_alloc((M, N), x_ptr.dtype.element_ty, 2, tlx.storage_kind.tmem)
     tlx.local_store(buffers[1], tl.load(x_ptr + at))

@@ -40,7 +40,7 @@ def test_each_row_gets_the_next_one(stage, columns, dtype, times):
 
 @pytest.mark.parametrize(("times", "what"), [(1, "tmem_load|reads"), (2, "tcgen05.shift of the default task writes")])
 def test_a_shift_is_waited_for(times, what):
-    """Neither a load nor another shift may come before its end."""
+    """A load or another shift must not come before its end."""
     x = np.zeros((128, 16), np.float32)
     with pytest.raises(Fault, match=what):
         tlx_xdsl.interpret(shift, 1, x, x.copy(), 16, tl.float32, times, False, target="sm_100a", jobs=1)

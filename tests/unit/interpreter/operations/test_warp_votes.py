@@ -1,4 +1,4 @@
-"""What a warp votes on the elements that it holds, and where a body counts; numpy is the oracle."""
+"""Votes of a warp on the elements that it holds, and where a body counts; numpy is the oracle."""
 
 # covers: tlx.utility
 

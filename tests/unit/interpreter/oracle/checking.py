@@ -37,7 +37,7 @@ class Store:
 
 @dataclass
 class Model:
-    """What a reference works on: its own copies of the arrays, and the place of the program in the grid."""
+    """State of a reference: its own copies of the arrays, and the place of the program in the grid."""
 
     arrays: dict[str, Any]
     pid: tuple[int, int, int] = (0, 0, 0)

@@ -15,7 +15,7 @@ def quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """With the sign of the dividend."""
+    """Return the remainder with the sign of the dividend."""
     return np.array([int(x) - int(q) * int(y) for x, y, q in zip(a, b, quotient(a, b), strict=True)])
 
 

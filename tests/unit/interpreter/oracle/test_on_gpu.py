@@ -42,7 +42,7 @@ TORCH = {"bfloat16": "bfloat16", "float8_e5m2": "float8_e5m2", "float8_e4m3fn": 
 
 
 def usable(check: checking.Check) -> bool:
-    """Whether the arguments are arrays and numbers, nothing is known of addresses, and the results are defined."""
+    """Return whether arguments are arrays and numbers, nothing is known of addresses, and results are defined."""
     types = running.cases()[check.kernel].arguments
     runtime = [types[name] for name in check.arguments]
     defined = check.prepare is None and check.kernel not in UNDEFINED
@@ -95,7 +95,7 @@ def from_device(tensor: Any, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def differences(check: checking.Check) -> dict[str, float]:
-    """For each array the largest difference between GPU and interpreter, in tolerances; integers must be equal.
+    """Return the largest difference between GPU and interpreter by array, in tolerances; integers must be equal.
 
     Where the interpreter has NaN, which may stand for an element that no load defines, nothing is compared.
     """

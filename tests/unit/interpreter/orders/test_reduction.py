@@ -64,7 +64,7 @@ def run(orders, programs):
 
 
 def trace(made):
-    """What does not depend on the order of steps that may come in any: for each step those before it that matter."""
+    """Keep the part that no order of free steps changes: for each step those before it that matter."""
     return frozenset(
         (name, number, frozenset(
             each[:2] for each in made[:place]
@@ -86,7 +86,7 @@ def explored(programs):
 
 
 def every_trace(programs):
-    """By all interleavings in which no one polls in vain."""
+    """Collect the traces of all interleavings in which no one polls in vain."""
     names = [name for name, steps in programs.items() for _ in steps]
     found = set()
     for order in set(itertools.permutations(names)):

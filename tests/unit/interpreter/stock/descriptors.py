@@ -69,7 +69,7 @@ def descriptor_matmul(name, rng):
 
 @reference("persistent_matmul")
 def persistent_matmul(rng):
-    """Of 132 programs the first two: each has a second tile of the 144, 132 tiles further on."""
+    """Run the first two of 132 programs: each has a second tile of the 144, 132 tiles further on."""
     m, n, k = 1504, 1488, 208
     a, b = normal(rng, m, k, dtype=np.float16), normal(rng, n, k, dtype=np.float16)
     product = a.astype(np.float64) @ b.astype(np.float64).T

@@ -22,7 +22,7 @@ from tlx_xdsl.text.parser import parse_module
 
 @dataclass(frozen=True)
 class Expected:
-    """What an array must hold: `error <= tolerance * (|value| + scale)`; NaN and infinities in the same places."""
+    """Expected values of an array: `error <= tolerance * (|value| + scale)`; NaN and infinities in the same places."""
 
     value: np.ndarray
     tolerance: float = 0.0

@@ -27,7 +27,7 @@ def permute_three_dimensions(rng):
 
 @reference("reshape_and_concatenate")
 def reshape_and_concatenate(rng):
-    """Of the first half only the last store is left, the second is what may be reordered."""
+    """Keep only the last store of the first half; the second half is what may be reordered."""
     x, y = normal(rng, 512), normal(rng, 512)
     out = nan(1024)
     # A concatenation in any order has nothing to compare with but itself: both halves are the same numbers.

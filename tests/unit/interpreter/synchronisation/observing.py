@@ -1,4 +1,4 @@
-"""What operations really do while the interpreter runs them.
+"""Observation of what operations do while the interpreter runs them.
 
 A `Recorder` attributes an access to the operation that runs, or to that whose asynchronous part takes effect, and to
 the operands that refer to the bytes. `watching.py` has it see all accesses.
@@ -68,14 +68,14 @@ class Frame:
 
 @dataclass
 class Made:
-    """What operations with one declaration have made in all runs."""
+    """Accesses that operations with one declaration have made in all runs."""
 
     items: set[Item] = field(default_factory=set)
     sync: Sync = Sync.NONE
 
 
 class Recorder:
-    """What operations have made."""
+    """Recorder of the accesses that operations make."""
 
     def __init__(self) -> None:
         self.made: dict[tuple[type[Operation], Declaration], Made] = defaultdict(Made)
@@ -92,7 +92,7 @@ class Recorder:
         self.exclusive = _Exclusive(self)
 
     def findings(self) -> set[Finding]:
-        """Where what was made differs from what is declared; an operation that may do anything need not do it."""
+        """Compare what was made with what is declared; an operation that may do anything need not do it."""
         found: set[Finding] = set()
         for (class_, declaration), made in self.made.items():
             wrong, missing = made.sync & ~declaration.sync, declaration.sync & ~made.sync
@@ -111,7 +111,7 @@ class Recorder:
     # Where accesses come from -----------------------------------------------------------------------------------------
 
     def planned(self, op: Operation, kind: RunKind, run: Callable[..., Any]) -> Callable[..., Any]:
-        """What runs `op` in a frame of its own."""
+        """Return the function that runs `op` in a frame of its own."""
         if op.regions or op.name == "tt.call":
             return run
         if kind == RunKind.PURE:
@@ -163,7 +163,7 @@ class Recorder:
 
     @property
     def is_running(self) -> bool:
-        """Whether an operation runs."""
+        """True if an operation runs."""
         return bool(self._frames)
 
     def complete(self, transfer: Transfer, complete: Callable[[Transfer], None]) -> None:
@@ -310,7 +310,7 @@ def _reaches(frame: Frame, held: View, at: Any) -> tuple[Space, bool] | None:
 
 
 def _holds(frame: Frame, held: Any, address: int) -> bool:
-    """Whether an operand is an address, or refers to the array that holds it."""
+    """Return whether an operand is an address, or refers to the array that holds it."""
     if isinstance(held, Descriptor):
         memory = frame.task.block.cluster.launch.memory
         return memory.find(held.address) is memory.find(address)

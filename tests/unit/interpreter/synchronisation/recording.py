@@ -1,4 +1,4 @@
-"""What a kernel writes, store by store."""
+"""Recording of a kernel's writes, store by store."""
 
 from __future__ import annotations
 

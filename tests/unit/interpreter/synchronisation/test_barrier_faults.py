@@ -1,4 +1,4 @@
-"""What a kernel does wrong with its barriers, and with the lives of buffers and barriers, is reported at its line."""
+"""Mistakes with barriers, and with the lives of buffers and barriers, each reported at its line."""
 
 # covers: tlx.barriers, ttng.barrier
 
@@ -91,7 +91,7 @@ def test_memory_is_given_back_under_a_barrier():
 
 
 def test_barriers_end_with_the_kernel():
-    """Their memory is given back where nothing follows that could use it."""
+    """The memory of barriers is given back where nothing follows that could use it."""
 
     def edit(ops):
         end = ops[-1]

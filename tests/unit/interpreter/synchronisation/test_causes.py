@@ -105,7 +105,7 @@ def waits_again(src, out, KIND: tl.constexpr):
 
 @pytest.mark.parametrize("schedule", ["round-robin", "adversarial"])
 def test_a_second_wait_for_one_phase_is_named_and_the_race_in_a_note(schedule):
-    """Whether the tile has come or not: a race, or a read of what is not written."""
+    """The tile may have come or not: a race, or a read of what is not written."""
     src = tlx_xdsl.TensorDescriptor.from_tensor(np.ones((32, 16), np.float16), [16, 16])
     tlx_xdsl.interpret(waits_again, 1, src, np.zeros(512, np.float16), 0, schedule=schedule)
     with pytest.raises(Fault, match="twice in a row, which is phase 0 both times") as caught:
@@ -150,7 +150,7 @@ def one_for_both(out, KIND: tl.constexpr):
 
 
 def test_arrivals_at_a_named_barrier_are_ordered_after_its_phase_before():
-    """In this order all is well; in another one the default task arrives twice in one phase."""
+    """All is well in this order; in another one the default task arrives twice in one phase."""
     tlx_xdsl.interpret(one_for_both, 1, np.zeros(1, np.int32), 0)
     with pytest.raises(Fault, match="nothing orders this arrival at named barrier 1 after its phase before"):
         tlx_xdsl.interpret(one_for_both, 1, np.zeros(1, np.int32), 1)

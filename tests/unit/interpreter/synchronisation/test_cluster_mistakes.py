@@ -1,4 +1,4 @@
-"""What is left out of a kernel for clusters or for Blackwell is reported, in every schedule."""
+"""Omissions from kernels for clusters or for Blackwell, each reported in every schedule."""
 
 import pytest
 
@@ -70,5 +70,5 @@ def test_a_response_that_not_all_have_read(schedule):
 
 @pytest.mark.parametrize("schedule", POLICIES)
 def test_barrier_of_the_cluster_orders_initialisations_without_a_fence(schedule):
-    """It releases and acquires (PTX ISA, "barrier.cluster"); the fence is for a relaxed one."""
+    """The barrier releases and acquires (PTX ISA, "barrier.cluster"); the fence is for a relaxed one."""
     assert list(runs.norm(DROP="fence").run(schedule=schedule, jobs=1).warnings) == []

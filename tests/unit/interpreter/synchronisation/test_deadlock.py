@@ -96,7 +96,7 @@ def test_more_bytes_are_expected_than_come(schedule):
 
 @tlx_xdsl.jit
 def crossed():
-    """Each of two tasks waits for the other one first."""
+    """Let two tasks wait for each other first."""
     there = tlx.alloc_barriers(1)
     back = tlx.alloc_barriers(1)
     with tlx.async_tasks():

@@ -144,7 +144,7 @@ def split(x, sums, count, out, SEM: tl.constexpr):
 
 @pytest.mark.parametrize("sem", ["acq_rel", "relaxed", "acquire", "release"])
 def test_the_last_program_reads_what_all_have_added(sem):
-    """Also its own addition is the last one at each element: those of others are not forgotten."""
+    """A program's own addition is the last one at each element, and those of others are not forgotten."""
     given = numbers(128, np.float32), numbers(32, np.float32), numbers(1), numbers(32, np.float32)
     found = check(split, 4, *given, sem)
     assert (found is None) == (sem == "acq_rel")
@@ -171,7 +171,7 @@ def test_a_lock():
 
 @pytest.mark.parametrize("sem", ["acquire", "relaxed"])
 def test_each_program_at_a_lock_costs_the_same(monkeypatch, sem):
-    """What has been done at an address before does not grow with the programs, in order or not."""
+    """The list of accesses to an address does not grow with the programs, in order or not."""
     looked, knows = [0], Clock.knows
 
     def counted(self, agent, step):

@@ -171,7 +171,7 @@ def described_anew(x, out, WAIT: tl.constexpr):
 @pytest.mark.parametrize("schedule", ["round-robin", "adversarial"])
 @pytest.mark.parametrize("stage", ["frontend", "ttgir"])
 def test_a_descriptor_is_read_until_its_copies_are_over(schedule, stage):
-    """In one schedule the copy has read it already, in the other one it reads what is written later."""
+    """The copy has read the descriptor already in one schedule; in the other one it reads what is written later."""
     how = {"schedule": schedule, "stage": stage, "global_order": True}
     x, out = np.arange(512, dtype=np.float32), np.zeros(512, np.float32)
     assert not found(described_anew, 1, x, out, 1, **how)

@@ -1,4 +1,4 @@
-"""What orders the operations that a task issues to Blackwell's tensor cores: PTX, or with an option their issue."""
+"""Order of the operations that a task issues to Blackwell's tensor cores: PTX's, or with an option that of issue."""
 
 # covers: tlx.mma, ttng.tcgen05
 
@@ -33,7 +33,7 @@ def hints(reported) -> list[str]:
 def scores_over_probabilities(
     q_ptr, k_ptr, v_ptr, s_ptr, o_ptr, BLOCKS: tl.constexpr, WAITS: tl.constexpr, EARLY: tl.constexpr
 ):
-    """For each block, S = Q @ K to the columns where P lies, which the MMA O += P @ V before it reads.
+    """Compute S = Q @ K for each block to the columns where P lies, which the MMA O += P @ V before it reads.
 
     One task issues all products, another one makes P of S. S goes to memory as it was last. With WAITS, a commit and a
     wait stand in between; with EARLY, the second task reads S of the last block before its commit.

@@ -42,7 +42,7 @@ def test_a_thread_computes_with_its_own_number() -> None:
 
 
 def test_a_splat_is_one_element_of_several_threads_only_where_they_agree() -> None:
-    """Each of 32 elements is in one thread of each of four warps."""
+    """The four warps have each of 32 elements in one thread."""
     body = pointers("out", "i32", 32, "os") + THREAD + """
     %size = arith.constant SIZE : i32
     %lane = arith.remsi %i, %size : i32

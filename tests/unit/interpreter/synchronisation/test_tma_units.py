@@ -1,4 +1,4 @@
-"""Along the contiguous dimension TMA copies begin at, and write rows in, units of 16 bytes.
+"""Units of 16 bytes, at which TMA copies begin, and in which they write rows, along the contiguous dimension.
 
 The cases are those that were tried on an H200 on 2026-11-23: what is a fault here was an illegal instruction there, and
 what is written here past the end of a row was written there.
@@ -135,7 +135,7 @@ ENDS = [
 )
 @pytest.mark.parametrize("column", [0, 32, 48])
 def test_rows_are_written_in_units(dtype, block, columns, end, column, reduce):
-    """What is after a row in its last unit is written; rows past the last one, and what is before the box, are not."""
+    """The rest of a row's last unit is written; rows past the last one, and the part before the box, are not."""
     values, target = counted(*block, dtype), np.full((24, 128), 3, dtype)
     tile = of(values, list(block), [block[1], 1], list(block))
     tensor = of(target, [10, columns], [128, 1], list(block))

@@ -35,7 +35,7 @@ def passed_on(x, line, out, KIND: tl.constexpr):
 
 
 def found(kernel, *arguments, **options):
-    """What a run with compared accesses reports; None where nothing."""
+    """Return the message of a run with compared accesses; None where nothing is reported."""
     try:
         tlx_xdsl.interpret(kernel, 1, *arguments, global_order=True, **options)
     except CompilationError as error:

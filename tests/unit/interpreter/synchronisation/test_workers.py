@@ -96,7 +96,7 @@ def test_the_fault_of_the_lowest_program_is_reported():
 
 
 def test_a_fault_comes_back_where_exceptions_are_pickled_with_their_tracebacks(monkeypatch):
-    """As tblib has it, which dask.distributed installs: a traceback of many frames is nested too deeply for pickle."""
+    """A traceback of many frames is nested too deeply for pickle as tblib has it, which dask.distributed installs."""
 
     def reduced(error):
         assert (error.__traceback__, error.__cause__, error.__context__) == (None, None, None)
@@ -158,7 +158,7 @@ def long(out, n):
 
 
 def test_processes_end_with_a_parent_that_is_killed():
-    """Each of them inherits the connections of those before it."""
+    """Each process inherits the connections of those before it."""
 
     def parent(link):
         os.setsid()
@@ -217,7 +217,7 @@ def work():
 
 
 def wait():
-    """What a thread does that is ready, but has no processor."""
+    """Act as a thread that is ready, but has no processor."""
     time.sleep(0.05)
 
 

@@ -62,7 +62,7 @@ class _Watch:
         self._patch.setattr(owner, name, noted)
 
     def operations(self) -> None:
-        """Which operation runs, and what it starts."""
+        """Watch operations as they run, and what they start."""
         recorder, patch = self._recorder, self._patch
         build, begin, issue, complete = Planner.build, Cluster.begin, Cluster.issue, Transfer.complete
 
@@ -103,7 +103,7 @@ class _Watch:
             self._before(owner, name, allocated)
 
     def global_memory(self) -> None:
-        """What is read and written through pointers and descriptors, and what no other process may come between."""
+        """Watch reads and writes through pointers and descriptors, and what no other process may come between."""
         recorder = self._recorder
 
         def touched(kind: Kind, addresses: Any, mask: Any) -> None:
@@ -187,7 +187,7 @@ class _WatchedCell:
 
 
 class _Released(dict[int, Clock]):
-    """What was released by address; something at each, so that every acquire and release is made."""
+    """Releases by address; each address has some, so that every acquire and release is made."""
 
     def __bool__(self) -> bool:
         return True

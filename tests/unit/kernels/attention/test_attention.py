@@ -55,7 +55,7 @@ def test_configurations(consumers, together):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("dim", [64, 128])
 def test_text_for_stock_triton(dim, policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     for seed in range(5 if volume.is_full() else 1):
         run(1, 1, 400, 200, dim=dim, causal=True, stage="ttgir", schedule=policy, seed=seed)
 
@@ -94,7 +94,7 @@ def test_the_configuration_follows_the_shape():
 
 @pytest.mark.parametrize("queries", [None, 200])
 def test_configurations_of_a_causal_mask(queries):
-    """Those for many queries, and for few: three consumers that take turns, and one that has none."""
+    """Configurations for many queries and for few: three consumers that take turns, and one that has none."""
     for causal in (False, True):
         run(4, 2, 200, 300, dim=64, causal=causal, config=choose_config(64, True, queries=queries))
 

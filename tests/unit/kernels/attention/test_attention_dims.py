@@ -27,7 +27,7 @@ def test_dims(dim, v_dim):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(("dim", "v_dim"), [(96, 96), (192, 128)])
 def test_text_for_stock_triton(dim, v_dim, policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     for seed in range(5 if volume.is_full() else 1):
         run(
             1, 1, 300, 150, dim=dim, v_dim=v_dim, causal=True, batch=1, stage="ttgir", schedule=policy, seed=seed
@@ -63,7 +63,7 @@ def test_results_have_the_length_of_v():
 
 
 def test_every_head_has_a_configuration_that_fits():
-    """Into shared memory, and S, P and the sums of P V into 176 registers of a consumer's 240."""
+    """Tiles fit into shared memory, and S, P and the sums of P V into 176 registers of a consumer's 240."""
     for dim in range(8, 257, 8):
         for v_dim in range(8, 257, 8):
             config = choose_config(dim, False, v_dim)

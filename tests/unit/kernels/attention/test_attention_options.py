@@ -114,14 +114,14 @@ def test_a_function_that_hides_keys():
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("window", [(100, 0), (70, 60)])
 def test_text_for_stock_triton(window, policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     for seed in range(5 if volume.is_full() else 1):
         asked = {"stage": "ttgir", "schedule": policy, "seed": seed}
         run(1, 1, 400, 300, dim=64, window=window, softcap=5.0, sinks=SINKS, asked=asked)
 
 
 def test_blocks_outside_of_a_window_are_not_read():
-    """Their NaN would go through the products: only what TMA loads is multiplied."""
+    """NaN there would go through the products: only what TMA loads is multiplied."""
     q, k, v = (heads(1, 1, 700, 64, np.float16, seed) for seed in (1, 2, 3))
     expected, _ = references.attention(q, k, v, 0.125, True, window=(60, None))
     k[:, :, :384] = v[:, :, :384] = np.nan
@@ -141,7 +141,7 @@ def test_blocks_outside_of_a_window_are_not_read():
     ],
 )
 def test_limits(options, lengths, expected):
-    """What hides nothing costs nothing: one query at the end of the keys is not masked at all."""
+    """Limits that hide nothing cost nothing: one query at the end of the keys is not masked at all."""
     assert limits_for(options, *lengths) == expected
 
 

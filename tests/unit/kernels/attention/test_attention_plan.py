@@ -19,7 +19,7 @@ def torch(monkeypatch):
 
 
 def launches(torch, function, tensors, options):
-    """What the driver was given: kernels, grids, streams and parameters."""
+    """Return the launches that the driver was given: kernels, grids, streams and parameters."""
     before = len(torch.cuda.launches)
     function(tensors, options)
     return torch.cuda.launches[before:]

@@ -62,7 +62,7 @@ def run(
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dim", [64, 128])
 def test_lengths(dim, causal):
-    """Also empty sequences, at both ends and in between, and rows of none."""
+    """Empty sequences lie at both ends and in between, and rows belong to no sequence."""
     run([0, 70, 200, 0, 1, 130, 0], dim=dim, causal=causal, rest=5)
 
 
@@ -95,7 +95,7 @@ def test_caps_sinks_and_functions():
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_text_for_stock_triton(policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     for seed in range(5 if volume.is_full() else 1):
         run([300, 20], causal=True, asked={"stage": "ttgir", "schedule": policy, "seed": seed})
 
@@ -121,7 +121,7 @@ def test_parts_of_one_tensor():
 
 
 def test_heads_that_take_turns_divide_all():
-    """One of 1 MB each: 16 fit; of 24 heads 12 go together."""
+    """Heads of 1 MB each: 16 fit; of 24 heads 12 go together."""
     assert heads_together(16, 1, 4096, 256) == 16
     assert heads_together(24, 1, 4096, 256) == 12
     assert heads_together(32, 8, 16384, 512) == 16

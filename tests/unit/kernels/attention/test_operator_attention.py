@@ -279,7 +279,7 @@ def test_arrays_know_nothing_of_torch():
 
 
 def test_tensors_that_a_transformation_of_torch_s_does_not_see():
-    """They want gradients of a program in which another tensor is what `torch.func.grad` is of."""
+    """The tensors want gradients in a program in which `torch.func.grad` is of another tensor."""
     q, k, v = inputs = [each.requires_grad_() for each in problem(queries=16, keys=16)]
     expected = attention_forward(q, k, v).float().sum()
     slope, value = torch.func.grad_and_value(lambda x: (attention_forward(q, k, v).float() * x).sum())(

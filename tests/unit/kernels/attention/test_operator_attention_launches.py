@@ -1,4 +1,4 @@
-"""What attention's gradients launch in torch: torch's switch for deterministic algorithms, and what is left out."""
+"""Launches of attention's gradients in torch: torch's switch for deterministic algorithms, and what is left out."""
 
 import pytest
 
@@ -34,7 +34,7 @@ class Launched:
         monkeypatch.setattr(Launch, "interpret", recorded)
 
     def is_deterministic(self):
-        """Whether dQ was added up in one order in the one call since the last question."""
+        """Return whether dQ was added up in one order in the one call since the last question."""
         (found,), self.ordered = self.ordered, []
         return found
 

@@ -37,7 +37,7 @@ SUMS = torch.tensor([0, 25, 40], dtype=torch.int32)
 
 
 def exact(q, scale=0.125):
-    """What ALIBI asks for, of one tensor as queries, keys and values."""
+    """Compute ALIBI, with one tensor as queries, keys and values."""
     q = q.float()
     scores = 5 * torch.tanh(q @ q.mT * scale / 5)
     places = torch.arange(q.shape[-2])

@@ -13,7 +13,7 @@ from tlx_xdsl.kernels.calls.plans import Prepared
 
 @tlx_xdsl.jit
 def kernel(a_desc, b_ptr, out_ptr, w_ptr, N, SCRATCH: tl.constexpr, AT: tl.constexpr):
-    """What is launched; nothing of it is compiled."""
+    """Stand for a kernel that is launched; nothing of it is compiled."""
 
 
 def prepare(tensors, options):
@@ -53,7 +53,7 @@ def words(launch, *indices):
 
 
 def addresses(launch):
-    """Of the arguments for a, b and out."""
+    """Return the addresses of the arguments for a, b and out."""
     return words(launch, 0, 5, 6)
 
 

@@ -194,7 +194,7 @@ def test_gradients_of_swiglu_and_rope(through):
 @pytest.mark.parametrize("through", [lambda fn: fn, compiled], ids=["eager", "compiled"])
 @pytest.mark.parametrize("used", ["both", "result", "sum"])
 def test_gradients_of_norms_with_a_residual(through, used):
-    """Where one of the results is not used, it has no gradient."""
+    """A result that is not used has no gradient."""
     functional = torch.nn.functional
     x, residual, weight, bias = random(5, 40), random(5, 3, 40)[:, 0], random(40), random(2, 40)[0]
     factors = {"both": (1, 2), "result": (1, 0), "sum": (0, 2)}[used]

@@ -163,7 +163,7 @@ def test_while_another_thread_captures(planned, function, shapes):
 
 
 def test_under_torch_s_profiler(repeated):
-    """It sees the kernels of a graph one by one."""
+    """The profiler sees the kernels of a graph one by one."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         repeated.check(repeated.run(SETS))
     kernels = [each for each in profile.events() if each.device_type == torch.autograd.DeviceType.CUDA]

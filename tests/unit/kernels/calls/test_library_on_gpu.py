@@ -155,7 +155,7 @@ def test_opcheck():
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 def test_compiled(mode):
-    """By torch's own compiler, with its CUDA graphs as well."""
+    """Compile a layer by torch's own compiler, with its CUDA graphs as well."""
     (a, b), bias = factors(SPLIT), random(SPLIT[1])
 
     @torch.compile(fullgraph=True, mode=mode)

@@ -148,7 +148,7 @@ def workspaces(torch):
 
 
 def pieces(torch):
-    """Where the workspaces of streams begin, after their counters."""
+    """Return the addresses at which the workspaces of streams begin, after their counters."""
     return [address + COUNTER_BYTES for address in torch.cuda.memory]
 
 
@@ -335,7 +335,7 @@ def test_a_function_without_an_operator_says_so(function, torch, monkeypatch):
 
 
 def test_counters_lie_before_the_workspace(torch):
-    """They were cleared when the piece came, and in a graph at each replay."""
+    """Counters were cleared when the piece came, and in a graph at each replay."""
 
     def counting(tensors, options):
         prepared = prepare(tensors, options)

@@ -1,4 +1,4 @@
-"""What is the same call to torch's `TensorGuards`: the plans that were used last rely on it. Skipped without torch."""
+"""Calls that are the same to torch's `TensorGuards`: plans used last rely on it. Skipped without torch."""
 
 import contextlib
 import gc

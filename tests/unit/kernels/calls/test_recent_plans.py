@@ -62,7 +62,7 @@ def test_plans_that_were_used_last_are_found_without_a_key(function, torch, monk
 )
 @pytest.mark.parametrize("place", [0, 2])
 def test_another_call_is_none_of_the_last_plan(function, torch, other, place):
-    """It is another one for `TensorGuards`, or by its alignment."""
+    """The call is another one for `TensorGuards`, or by its alignment."""
     given = list(tensors())
     for _ in range(3):
         function(tensors(), PLAIN)
@@ -81,7 +81,7 @@ def test_a_tensor_that_is_or_is_not_there_makes_another_call(function, torch):
 
 
 def test_a_function_may_have_more_tensors_or_fewer(torch):
-    """As `gemm` has, whose epilogues do."""
+    """The numbers of tensors differ as those of `gemm`, whose epilogues have some."""
 
     def with_more(tensors, options):
         prepared = prepare(tensors[:3], options)

@@ -36,7 +36,7 @@ def test_a_piece_is_kept_while_it_is_large_enough(workspaces, torch):
 
 
 def test_what_has_become_too_small_is_given_back_in_the_order_of_its_stream(workspaces, torch):
-    """After what the stream has been given, and before the larger piece, which may be made of it."""
+    """The release comes after what the stream has been given, and before the larger piece, which may be made of it."""
     small = lent(workspaces, 512, stream=7)
     lent(workspaces, 512, stream=8)
     torch.cuda.in_order.clear()
@@ -64,7 +64,7 @@ def test_a_thread_without_a_context_gets_that_of_the_gpu(workspaces, torch, curr
 
 
 def test_a_captured_call_has_memory_of_torch_s(workspaces, torch):
-    """That of the graph's pool. It goes with the call, for what follows in the graph to use."""
+    """The memory is of the graph's pool. It goes with the call, for what follows in the graph to use."""
     kept = lent(workspaces, 512)
     own = [captured(0, 4096, counts=False) for _ in range(2)]
     assert own == torch.allocated

@@ -44,7 +44,7 @@ def nans(world, shape, dtype=BF16):
 @pytest.mark.parametrize("world", WORLDS if volume.is_full() else [3])
 @pytest.mark.parametrize("algorithm", ["one_shot", "two_shot"])
 def test_all_reduce(world, algorithm):
-    """Of a length that no block divides, twice, with other values the second time."""
+    """Sum arrays of a length that no block divides, twice, with other values the second time."""
     ranks = tlx_xdsl.SimulatedRanks(world)
     for seed in range(2):
         x = inputs(world, (3, 100), seed=seed)

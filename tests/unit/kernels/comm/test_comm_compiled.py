@@ -96,7 +96,7 @@ def test_exchange():
 WIDE = [(8, 256), (4, 256), (3, 256), (2, 256), (4, 128)]
 
 
-SMALL = products.ProductConfig(64, 32, 64, stages=2, part_n=16, buffers=2, consumers=1)
+SMALL = products.ProductConfig(64, 32, 64, stages=2, part_n=16, buffers=2, pingpong=True)
 
 
 def signals_of(ptx: str) -> list[str]:
@@ -110,8 +110,8 @@ def signals_of(ptx: str) -> list[str]:
 def test_gemm_reduce_scatter(world, columns, config):
     (launch,) = prepared(products.GEMM_REDUCE_SCATTER, world, [(128 * world, 64), (64, columns)], config)
     result = compiled(launch, world)
-    check(result, 168 if config is None else 255)
-    # Bulk copies to other GPUs; before a signal their writes are waited for, not their reads of shared memory.
+    check(result, 168 if config is None else 255, 16)
+    # Bulk copies to memory of its own; before a tile is handed over their writes are waited for, not their reads.
     assert "cp.async.bulk.global.shared::cta.bulk_group" in result.ptx
     assert re.search(r"cp\.async\.bulk\.wait_group\s+0;", result.ptx)
     assert "fence.proxy.async.global" in result.ptx
@@ -121,9 +121,11 @@ def test_gemm_reduce_scatter(world, columns, config):
 @pytest.mark.skipif(not volume.is_full(), reason="at full volume")
 @pytest.mark.parametrize(("world", "columns"), WIDE)
 def test_all_gather_gemm(world, columns):
-    config = products._config(products.GATHER, columns)
-    (launch,) = prepared(products.ALL_GATHER_GEMM, world, [(128, 64), (64, columns)], config)
+    (launch,) = prepared(products.ALL_GATHER_GEMM, world, [(128, 64), (64, columns)], None)
     result = compiled(launch, world)
-    check(result, 168)
-    assert "cp.async.bulk.global.shared::cta.bulk_group" in result.ptx
+    # What tasks share is kept in local memory, and loaded once by each.
+    check(result, 168, 32)
+    # Threads copy to other GPUs, 16 bytes at a time: TMA would have the loads of the product wait.
+    assert "cp.async.bulk.global.shared::cta.bulk_group" not in result.ptx
+    assert re.search(r"st\.global\.v4\.b32", result.ptx)
     assert signals_of(result.ptx)

@@ -11,7 +11,7 @@ from tlx_xdsl.kernels.comm.products import ALL_GATHER_GEMM, GEMM_REDUCE_SCATTER
 
 BF16 = DTYPES["bf16"]
 SMALL = ProductConfig(128, 32, 16, stages=2, part_n=16, buffers=2, group_m=2)
-NARROW = ProductConfig(64, 32, 16, stages=2, part_n=16, buffers=2, group_m=2, consumers=1)
+NARROW = ProductConfig(64, 32, 16, stages=2, part_n=16, buffers=2, group_m=2, pingpong=True)
 """Tiles of which few columns and steps make a whole product."""
 
 CASES = [(2, NARROW), (3, NARROW), (4, NARROW)] + ([(2, SMALL), (3, SMALL), (5, NARROW)] if volume.is_full() else [])
@@ -53,7 +53,7 @@ def test_gemm_reduce_scatter(world, config):
 
 @pytest.mark.parametrize("world", [2, 3, 4])
 def test_all_gather_gemm(world):
-    """With two ranks a piece of rows is copied in more chunks than there are buffers."""
+    """A piece of rows is copied in more chunks than there are buffers, with two ranks."""
     rows, depth = 256 if volume.is_full() else 128, 40 if world == 2 else 32
     columns = 40 if world == 2 else 24
     a, b, out = two_launches(ALL_GATHER_GEMM, world, rows, columns, depth, SMALL, world == 3)
@@ -63,7 +63,7 @@ def test_all_gather_gemm(world):
 
 @pytest.mark.parametrize("function", [gemm_reduce_scatter, all_gather_gemm] if volume.is_full() else [all_gather_gemm])
 def test_a_second_call_uses_the_memory_of_the_first(function):
-    """With other values, that is: the first one's would be seen."""
+    """The second call has other values: the first one's would be seen."""
     ranks = tlx_xdsl.SimulatedRanks(2)
     for seed in range(2):
         a, b = matrices(2, 128, 16, seed=10 * seed), matrices(2, 16, 32, seed=5 + 10 * seed)

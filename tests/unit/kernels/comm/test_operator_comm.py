@@ -1,4 +1,4 @@
-"""What several ranks do as operators of torch: shapes and gradients. Skipped without torch, and no kernel runs.
+"""Operators of torch for several ranks: shapes and gradients. Skipped without torch, and no kernel runs.
 
 The kernels are replaced: two ranks that hold the same tensors, so that one knows what the other has.
 """

@@ -59,7 +59,7 @@ def expected_rows(x: torch.Tensor, w: torch.Tensor, sizes: Sequence[int]) -> tor
 
 
 def unwritten(label: str, out: torch.Tensor, rows: int) -> Check:
-    """How many elements after the last group are no longer NaN."""
+    """Count the elements after the last group that are no longer NaN."""
     return Check(f"{label}, elements of no group written", int((~out[rows:].isnan()).sum()), 1)
 
 

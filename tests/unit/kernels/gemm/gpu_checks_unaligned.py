@@ -134,7 +134,7 @@ def all_checks(device: str, shapes: tuple[tuple[int, int, int], ...] = SMALL) ->
 
 
 def check_repeated_product(shape: tuple[int, int, int], device: str, way: str, times: int = 200) -> Check:
-    """How many of `times` runs differ from the first one in any bit."""
+    """Count how many of `times` runs differ from the first one in any bit."""
     m, n, k = shape
     a = matrix(m, k, "r", "plain", torch.float16, device, 1)
     b = matrix(k, n, "r", "plain", torch.float16, device, 2)
@@ -170,7 +170,7 @@ def copies(rows: int, columns: int, device: str) -> Copies:
 
 
 def check_copies(rows: int, columns: int, device: str) -> Check:
-    """How many elements differ after a copy there and back, and how many are not zero in the padding."""
+    """Count the elements that differ after a copy there and back, and those that are not zero in the padding."""
     each = copies(rows, columns, device)
     before = each.source.clone()
     each.there()

@@ -68,7 +68,7 @@ def test_gemm(name, dtype, a_columns, b_columns):
 
 @pytest.mark.parametrize("name", CONFIGS if volume.is_full() else ["64x16"])
 def test_gemm_in_pieces(name):
-    """Of few rows, so C^T = B^T A^T; and the kernel that adds."""
+    """Compile a product of few rows, so C^T = B^T A^T; and the kernel that adds."""
     config = CONFIGS[name]
     if config.schedule == "pingpong":
         return
@@ -131,7 +131,7 @@ def test_three_programs_of_attention_are_resident():
 
 
 def registers(ptx):
-    """What the tasks of a kernel set their registers to."""
+    """List the registers that the tasks of a kernel set."""
     return sorted({int(count) for count in re.findall(r"setmaxnreg\.\S+\s+(\d+)", ptx)})
 
 

@@ -84,7 +84,7 @@ SOME_ORDERS = [each for each in ORDERS if each[0] == "cluster" or each[1] == "ad
 
 @pytest.mark.parametrize(("tiles", "policy"), ORDERS if volume.is_full() else SOME_ORDERS)
 def test_text_for_stock_triton(tiles, policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     for seed in range(5 if volume.is_full() else 1):
         check(*operands(192, 192, 256), TILES[tiles], programs=2, stage="ttgir", schedule=policy, seed=seed)
 
@@ -148,7 +148,7 @@ def test_pieces_along_k(tiles, problem):
 
 
 def test_a_tile_that_one_program_has_whole():
-    """It is stored by the first kernel, and the second one leaves it alone."""
+    """The first kernel stores the tile, and the second one leaves it alone."""
     config = TILES["strips"]
     m, n, k = config.block_m * 3, config.tile_n, config.block_k * 4
     for share in (4, 5, 6):
@@ -167,7 +167,7 @@ def test_text_of_pieces_for_stock_triton(tiles, policy):
     [(np.float16, 72, True, True), (np.float32, 72, False, True), (np.float16, 71, False, False)],
 )
 def test_pieces_of_every_result(dtype, columns, by_columns, swapped):
-    """By columns, of f32, and where TMA can't write; some programs are left without a piece."""
+    """Results are by columns, of f32, and where TMA can't write; some programs are left without a piece."""
     a, b, _ = operands(60, columns, 300)
     c = np.full((columns, 60) if by_columns else (60, columns), np.nan, dtype)
     check(a, b, c.T if by_columns else c, Choice(TILES["strips"], 8, swapped, share=3))
@@ -200,7 +200,7 @@ def test_clusters_that_share_k(tiles, split):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("tiles", SPLIT_TILES)
 def test_text_of_clusters_that_share_k(tiles, policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     shape = 128, 48, 64 * 11
     for seed in range(5 if volume.is_full() else 1):
         check(
@@ -213,7 +213,7 @@ def test_text_of_clusters_that_share_k(tiles, policy):
     [(np.float16, 72, True, True), (np.float32, 72, False, True), (np.float16, 71, False, False)],
 )
 def test_every_result_of_clusters_that_share_k(dtype, columns, by_columns, swapped):
-    """By columns, of f32, and where TMA can't write."""
+    """Results are by columns, of f32, and where TMA can't write."""
     a, b, _ = operands(60, columns, 700)
     c = np.full((columns, 60) if by_columns else (60, columns), np.nan, dtype)
     # Of a result by columns the transposed one is divided.

@@ -79,7 +79,7 @@ def test_a_part_that_hangs_is_ended(tmp_path, capsys):
 
 @pytest.mark.parametrize("program", [report.__file__, fit.PART.program])
 def test_a_program_finds_the_checkout(tmp_path, program):
-    """From any folder, with nothing but its own path."""
+    """The program runs from any folder, with nothing but its own path."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [sys.executable, program, "--help"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
@@ -90,7 +90,7 @@ def test_a_program_finds_the_checkout(tmp_path, program):
 
 
 def record_of(constants, shapes, noise):
-    """What a run would have written on a GPU with these constants."""
+    """Make the record that a run would have written on a GPU with these constants."""
     random = np.random.default_rng(0)
     cases = {}
     for shape in shapes:
@@ -180,7 +180,7 @@ def test_offsets_of_random_groups():
 @pytest.mark.backend
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_dry_run(tmp_path):
-    """Everything but the GPU: kernels in the interpreter, rivals on the CPU, made-up times."""
+    """All but the GPU runs: kernels in the interpreter, rivals on the CPU, made-up times."""
     parts = ["fit", "shapes", "grouped", "epilogues", "cubins"] if volume.is_full() else ["shapes"]
     command = [sys.executable, report.__file__, "--dry", "--only", "4096x4096", "--parts"]
     done = subprocess.run(

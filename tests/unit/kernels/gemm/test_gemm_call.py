@@ -17,7 +17,7 @@ def pair(m=40, n=48, k=72):
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (5, 33, 1000), (130, 3, 7)])
 def test_arrays_of_the_cpu_are_interpreted(shape):
-    """Also those whose rows do not begin at multiples of 16 bytes."""
+    """Rows need not begin at multiples of 16 bytes."""
     aligned = pair(*shape)
     for a, b in (aligned, [np.ascontiguousarray(each) for each in aligned]):
         c = gemm(a, b)

@@ -77,7 +77,7 @@ def test_every_candidate_covers_all_steps_once(processors):
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_tiles_fit_the_shared_memory(name):
-    """With three mbarriers a stage, and one of a consumer for the second matrix; also where C is f32."""
+    """Each stage has three mbarriers, and each consumer one for the second matrix; C may be f32."""
     config = CONFIGS[name]
     barriers = (3 * config.stages + config.consumers) * 8
     for element_bytes in (2, 4):
@@ -119,12 +119,12 @@ def test_parts_end_with_their_tiles_where_programs_suffice():
 
 
 def test_one_program_of_a_cluster():
-    """Where the GPU has fewer multiprocessors than a cluster has CTAs, its launch waits for none."""
+    """The launch waits for none where the GPU has fewer multiprocessors than a cluster has CTAs."""
     assert whole(CONFIGS["192 by 2"], 1000, 1000, 1).programs == 1
 
 
 def test_the_choice_is_the_first_of_all_candidates():
-    """What is passed over would not have been chosen."""
+    """The candidates that are passed over would not have been chosen."""
     for m, n, k in SHAPES:
         choice = choose(m, n, k)
         assert predict(choice, m, n, k) == min(predict(each, m, n, k) for each in candidates(m, n, k))

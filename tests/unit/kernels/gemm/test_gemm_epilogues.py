@@ -56,7 +56,7 @@ REFERENCES = {
 
 @tlx_xdsl.jit
 def everything(sums, row0, row1, column0, column1, other):
-    """Something that no two operands could be exchanged in."""
+    """Combine the operands so that no two of them could be exchanged."""
     return tl.minimum((sums - row0) * column0, row1) + 3.0 * column1 - 2.0 * other
 
 

@@ -24,7 +24,7 @@ def matrix(rows, columns, at, by_columns=False):
 
 
 def last_call(torch, tensors, options, function):
-    """What the driver was given: kernels, grids, streams and parameters."""
+    """Return the launches that the driver was given: kernels, grids, streams and parameters."""
     before = len(torch.cuda.launches)
     function(tensors, options)
     return torch.cuda.launches[before:]

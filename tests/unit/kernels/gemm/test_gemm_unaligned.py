@@ -104,7 +104,7 @@ def test_programs_along_k(block):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_text_for_stock_triton(policy):
-    """What is compiled for a GPU; its loops run once and more."""
+    """The text that a GPU's code is made of runs; its loops run once and more."""
     a, b, c = matrix(33, 140, "rows", seed=1), matrix(140, 9, "columns", seed=2), matrix(33, 9, "rows")
     check(a, b, c, plan_of(a, b, c), stage="ttgir", schedule=policy)
 

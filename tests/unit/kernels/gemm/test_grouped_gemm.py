@@ -157,7 +157,7 @@ def test_order_of_tiles(group_m):
 @pytest.mark.parametrize("policy", POLICIES if volume.is_full() else ["adversarial"])
 @pytest.mark.parametrize("kernel", ["rows", "columns", "sums"])
 def test_text_for_stock_triton(kernel, policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     for seed in range(5 if volume.is_full() else 1):
         options = {"stage": "ttgir", "schedule": policy, "seed": seed, "programs": 2}
         if kernel == "sums":
@@ -198,7 +198,7 @@ def test_offsets_that_fall_or_exceed_are_cut():
 
 
 def test_gradients():
-    """What a layer's backward pass asks for: nothing is copied, whatever the layout of the weights."""
+    """Compute the products of a layer's backward pass: nothing is copied, whatever the layout of the weights."""
     x, w, ends = inputs_of_rows((20, 30), 24, 40, spare=0)
     dy = grouped_gemm(x, w, ends)
     assert relative_error(dy, expected_rows(x, w, ends)) < TOLERANCE["fp16"]

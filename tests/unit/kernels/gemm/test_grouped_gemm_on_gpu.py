@@ -49,7 +49,7 @@ def test_scaled_rows(name):
 
 @pytest.mark.parametrize("sizes", [[1024] * 8, checks.random_sizes(64, 16384), checks.random_sizes(300, 2000)])
 def test_choices(sizes):
-    """What is chosen for groups of such sizes, also the calls that find their plan."""
+    """Run the choices for groups of such sizes, also the calls that find their plan."""
     assert_ok(*checks.check_grouped(sizes, 1024, 2048, "bf16", "cuda", run=run))
     assert_ok(checks.check_grouped_sums(sizes, 1024, 2048, "bf16", "cuda", run=run))
 

@@ -37,7 +37,7 @@ def sums_product(x, y):
 
 
 def gradients(product, *inputs):
-    """Those of a sum of the product's elements with weights."""
+    """Return the gradients of a sum of the product's elements with weights."""
     fresh = [each.detach().clone().requires_grad_() for each in inputs]
     result = product(*fresh)
     weights = torch.randn(result.shape, generator=torch.Generator().manual_seed(9))

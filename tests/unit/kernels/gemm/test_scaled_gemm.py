@@ -111,7 +111,7 @@ def test_types_of_results(out):
 @pytest.mark.parametrize("policy", POLICIES if volume.is_full() else POLICIES[-1:])
 @pytest.mark.parametrize(("name", "fast"), POLICY_KINDS)
 def test_text_for_stock_triton(name, fast, policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     config = TILES[name]
     for seed in range(5 if volume.is_full() else 1):
         run(
@@ -161,7 +161,7 @@ def test_a_product_over_an_empty_dimension_is_zero():
 
 @pytest.mark.parametrize("name", ["strips", "flat"] if volume.is_full() else ["strips"])
 def test_what_is_no_number_spoils_its_rows_and_columns_alone(name):
-    """Nothing outside of a tile is mixed in: neither by zeros that TMA reads there, nor by scales."""
+    """A tile gets no numbers from outside: neither by zeros that TMA reads there, nor by scales."""
     m, n, k = 70, 140, 200
     a, b = operands(m, n, k, E5M2, E4M3)
     scale_a, scale_b = scales("blocks", m, n, k)

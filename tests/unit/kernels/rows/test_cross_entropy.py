@@ -85,7 +85,7 @@ def test_sums_and_means(kind):
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_the_last_program_adds_up(reduction):
-    """Without a race, and leaves the counter as it was: the next call begins with zero."""
+    """The launch has no race, and leaves the counter as it was: the next call begins with zero."""
     x, target = logits((9, 40)), classes((9, 40))
     tensors = (x, target, None, None, None)
     prepared = CROSS_ENTROPY.prepare(tensors, (-100, 0.0, reduction, True))
@@ -135,7 +135,7 @@ def test_far_from_zero(dtype):
 
 @pytest.mark.parametrize("rows", [1, 100, 300, 700])
 def test_programs_have_as_many_rows_each(rows):
-    """Or one less: none is left with a row when the others are done."""
+    """Programs may have one row less: none is left with a row when the others are done."""
     x, target = logits((rows, 64)), classes((rows, 64))
     (launch,) = CROSS_ENTROPY.prepare((x, target, None, None, None), (-100, 0.0, "sum", False)).launches
     most = -(-rows // (INTERPRETED_PROGRAMS * 32))

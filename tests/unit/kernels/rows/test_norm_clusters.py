@@ -1,4 +1,4 @@
-"""How clusters divide long normalised rows."""
+"""Division of long normalised rows by clusters."""
 
 import numpy as np
 import pytest

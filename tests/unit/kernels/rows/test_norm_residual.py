@@ -13,7 +13,7 @@ from tlx_xdsl.kernels.rows.rmsnorm import rms_norm
 
 
 def in_one_cta(monkeypatch):
-    """As it is."""
+    """Leave the choice as it is."""
 
 
 def block_by_block(monkeypatch):

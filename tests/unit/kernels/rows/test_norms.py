@@ -124,7 +124,7 @@ def test_clusters_in_any_order(monkeypatch, schedule):
 @pytest.mark.backend
 @pytest.mark.parametrize("columns", [65536, 131072] if volume.is_full() else [131072])
 def test_clusters_compiled(columns):
-    """Nothing is spilled: the task that writes has the registers that the others give up."""
+    """The code spills nothing: the task that writes has the registers that the others give up."""
     kind = np.dtype(ml_dtypes.bfloat16)
     x, weight = np.empty((4, columns), kind), np.empty(columns, kind)
     backward = norm_backward_launch(x, weight, x, x.copy(), weight.copy(), weight.copy(), eps=1e-5, centred=True)

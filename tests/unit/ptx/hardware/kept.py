@@ -19,7 +19,7 @@ FIRST = 4
 
 @dataclass
 class Kept:
-    """What a case gave on the GPU."""
+    """Results of a case on the GPU."""
 
     ptx: str
     """The digest of its PTX, without debug information."""

@@ -45,7 +45,7 @@ class Done:
 
 
 def digest(texts: Sequence[str]) -> str:
-    """What distinguishes the PTX of a case from other PTX."""
+    """Hash the PTX of a case, to distinguish it from other PTX."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
@@ -271,7 +271,7 @@ def _replaced(
     assembled: Callable[[str], None],
     ran: Callable[..., PtxRun],
 ) -> Iterator[None]:
-    """While this lasts, kernels are launched from their PTX, by these functions."""
+    """Launch kernels from their PTX, by these functions, while this lasts."""
     global _stock
     interpret = Launch.interpret
     before = ptx_stage.compile_ttgir, ptx_stage.run_program, _stock, _hand_written[0]

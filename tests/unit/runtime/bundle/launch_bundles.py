@@ -14,7 +14,7 @@ MISSING = ("triton", "xdsl", "ml_dtypes", "tlx_xdsl.frontend", "tlx_xdsl.transfo
 
 
 def refusal(runtime, call):
-    """What a call is refused with."""
+    """Return the message with which a call is refused."""
     try:
         call()
     except runtime.BundleError as error:

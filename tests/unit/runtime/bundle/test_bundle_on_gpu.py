@@ -32,7 +32,7 @@ def bundles(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def printed(bundles):
-    """What the checks print, each in one process."""
+    """Return what the checks print, each in one process."""
     if default_driver().compute_capability() != (9, 0):
         pytest.skip("the bundles are for Hopper (sm_90a)")
     done = subprocess.run(

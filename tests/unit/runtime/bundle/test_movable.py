@@ -28,7 +28,7 @@ def make(make_cuda, make_tensor):
 
 
 def addresses(launch):
-    """Of the tensor map (once moved) and of the pointer."""
+    """Return the addresses of the tensor map (once moved) and of the pointer."""
     return struct.unpack("<Q", launch.parameters[0][:8])[0], struct.unpack("<Q", launch.parameters[5])[0]
 
 

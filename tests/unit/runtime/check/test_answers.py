@@ -1,4 +1,4 @@
-"""What is said of an answer to an exercise: numbers that differ, and what the interpreter reports."""
+"""Verdicts on an answer to an exercise: numbers that differ, and what the interpreter reports."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_programs_that_write_the_same_elements():
     x = np.arange(100, dtype=np.float32)
     found = verdict(x, np.zeros_like(x), BLOCK=64, SPREAD=36)
     assert not found
-    assert "doubled:16:5: error: " in str(found)
+    assert "test_answers.py:16:5: error: " in str(found)
     assert "&#x27;y&#x27;" in found._repr_html_()
 
 

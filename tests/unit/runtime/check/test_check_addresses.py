@@ -1,4 +1,4 @@
-"""What a check says of other sizes: offsets that wrap around, masks that are missing; and writes that a lock orders."""
+"""Findings about other sizes: offsets that wrap around, masks that are missing; and writes that a lock orders."""
 
 import numpy as np
 import pytest

@@ -143,7 +143,7 @@ def two_flags(x, flag, out, RESETS: tl.constexpr):
 
 @pytest.mark.parametrize(("resets", "what"), [(0, "remark"), (1, "finding"), (2, "nothing")])
 def test_what_a_kernel_sets_back_in_part_is_a_finding_by_default(resets, what):
-    """With some resets in the kernel, the host is not the one to do it."""
+    """Some resets in the kernel mean that the host is not the one to do it."""
     arrays = zeros(32), zeros(2), zeros(32)
     report = tlx_xdsl.check(two_flags, 2, *arrays, resets, seconds=0, stages=("frontend",))
     assert [each.rule for each in report.findings] == ["relaunch"] * (what == "finding")

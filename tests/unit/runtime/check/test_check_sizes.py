@@ -65,7 +65,7 @@ def test_all_combinations_are_run():
 
 
 def test_a_finding_says_the_smallest_sizes_that_show_it():
-    """With one buffer the turn is the round; with two the second turn waits for the wrong phase."""
+    """The turn is the round with one buffer; with two the second turn waits for the wrong phase."""
     report = checked(phases=False, seconds=1)
     assert not report
     deadlock = next(each for each in report.findings if each.rule == "deadlock")

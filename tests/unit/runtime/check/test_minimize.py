@@ -1,4 +1,4 @@
-"""Which synchronisation is redundant: it is named, and all else is needed for a reason."""
+"""Redundant synchronisation is named, and all else is needed for a reason."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_all_of_a_ring_is_needed():
 
 
 def test_a_second_wait_is_redundant_and_that_is_proved():
-    """Either one of the two may go, not both: the proof is of each deletion by itself."""
+    """A proof is of each deletion by itself: one of the two may go, not both."""
     result = found("again")
     assert texts(result) == [["tlx.barrier_wait(full[t % 2], (t // 2) & 1)"]] * 2
     assert all(each.is_proved for each in result.redundant)
@@ -80,7 +80,7 @@ def test_a_second_wait_is_redundant_and_that_is_proved():
 
 
 def test_a_barrier_is_redundant_as_a_whole():
-    """Without its arrival alone the wait would be for ever."""
+    """The wait would be for ever without its arrival alone."""
     arrival, wait = "tlx.barrier_arrive(begun[0])", "tlx.barrier_wait(begun[0], 0)"
     assert texts(found("start")) == [[wait], [arrival, wait]]
 

@@ -172,7 +172,7 @@ def test_where_nothing_fails_that_is_said(folder, capsys):
 
 
 def test_the_variable_has_failures_written_where_they_happen(folder, monkeypatch):
-    """With the arrays as they were before the run has changed them."""
+    """The file has the arrays as they were before the run has changed them."""
     monkeypatch.setenv(reproducible.VARIABLE, "written")
     monkeypatch.syspath_prepend(str(folder))
     kernels = importlib.import_module("kernels")

@@ -24,7 +24,7 @@ def stand_in(monkeypatch, tmp_path_factory):
 
 
 class Meta:
-    """As much of a tensor of torch's device `meta` as is looked at: it has no memory."""
+    """Stand-in for a tensor of torch's device `meta`, as much as is looked at: it has no memory."""
 
     def __init__(self, shape, dtype):
         self.shape, self.dtype = shape, dtype

@@ -1,4 +1,4 @@
-"""What `why_slow` says of published performance bugs, each at its line, and of the twin without it."""
+"""Findings of `why_slow` about published performance bugs, each at its line, and about the twin without it."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_programs_that_are_too_short_are_said_of_the_kernel():
 
 @cache
 def follow(*, is_chain, buffers):
-    """What is said of loads by two waves of CTAs: the finding's kind, its line, and a part of its text."""
+    """Return findings about loads by two waves of CTAs: kind, line, and a part of the text."""
     programs = 2 * 2112
     links = 128 + np.arange(128 * (programs + 32), dtype=np.int32)
     named = {"TIMES": 32, "IS_CHAIN": is_chain, "BUFFERS": buffers}

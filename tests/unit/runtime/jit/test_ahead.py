@@ -106,7 +106,7 @@ def test_closing_ends_the_processes(tmp_path):
 
 @pytest.mark.backend
 def test_what_another_process_compiles_is_in_the_cache(tmp_path, monkeypatch):
-    """With a kernel that no file holds under a name, and a fault in one of its configurations."""
+    """No file holds the kernel under a name, and one of its configurations has a fault."""
 
     @tlx_xdsl.jit
     def local(x, BLOCK: tl.constexpr):

@@ -324,7 +324,7 @@ def test_the_model_ranks_without_a_gpu_and_says_so():
 
 @pytest.mark.parametrize(("keep", "blocks"), [(1, [64]), (0.5, [16, 64])])
 def test_only_the_first_ones_are_measured(launches, keep, blocks):
-    """Of tiles of 128 there are too few to fill the GPU."""
+    """Tiles of 128 are too few to fill the GPU."""
     by_warps.runs = 0
     kernel = product_tuner(keep=keep)
     kernel[SQUARE](*[FakeTensor(512, 512)] * 3, 512)
@@ -399,7 +399,7 @@ def test_forked_processes_ask_the_driver_nothing(launches):
 
 
 def test_a_process_that_finds_the_winner_loads_no_xdsl():
-    """Its import takes a second."""
+    """The import of xDSL takes a second."""
     code = "import sys, tlx_xdsl.runtime.jit.autotune; print([name for name in sys.modules if name.startswith('xdsl')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -125,7 +125,7 @@ def test_globals_that_may_change_are_remembered(fingerprint):
 
 
 def test_names_that_the_compiler_does_not_read_do_not_count(fingerprint):
-    """Those of parameters and variables, and of what runs once: decorators and defaults."""
+    """Parameters, variables, decorators and defaults do not count: the last two run once."""
     body = """
     x, at, i, LATER, OPTION = {value}, {value}, {value}, 3, {value}
     @tlx_xdsl.jit(do_not_specialize=[OPTION])

@@ -22,7 +22,7 @@ def test_numpy_array_is_a_tensor():
 
 @pytest.mark.backend
 def test_fields_are_those_of_triton():
-    """Either class is accepted where the other is, so the names must stay the same."""
+    """Triton accepts either class where the other is, so the names must stay the same."""
     from triton.tools.tensor_descriptor import TensorDescriptor as triton_class
 
     ours = list(TensorDescriptor.__dataclass_fields__)

@@ -1,4 +1,4 @@
-"""What kernels are launched with: kinds of arguments, names that mean two things, options, targets."""
+"""Arguments of launches: kinds of arguments, names that mean two things, options, targets."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_another_text_is_refused():
 
 
 def specialization_of(kernel, *args, **named):
-    """What a `jit_cache_hook` receives, which then says that there is no need to compile."""
+    """Return the data that a `jit_cache_hook` receives, which then says that there is no need to compile."""
     seen = []
     with knobs.runtime.scope():
         knobs.runtime.jit_cache_hook = lambda **what: not seen.append(what["compile"]["specialization_data"])

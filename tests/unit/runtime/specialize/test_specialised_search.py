@@ -24,7 +24,7 @@ PROVED = Verdict("proved")
 
 @dataclass
 class World:
-    """What the parts of a search say, by the decisions that a candidate was made with."""
+    """Answers of the parts of a search, by the decisions that a candidate was made with."""
 
     plain: float | str = 10.0
     times: object = staticmethod(lambda decisions: 8.0)

@@ -175,7 +175,7 @@ def test_choices_that_can_t_be(tmp_path, capsys, argument, message):
 
 
 def test_threads_compile_where_processes_have_no_semaphores(monkeypatch):
-    """As in a sandbox without /dev/shm."""
+    """A sandbox without /dev/shm has no semaphores."""
 
     def refused(*_):
         raise OSError(30, "Read-only file system")

@@ -1,4 +1,4 @@
-"""Nothing is pruned that could have fit, and what is measured early is what the binary needs."""
+"""Pruning drops no configuration that could have fit, and what is measured early is what the binary needs."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor

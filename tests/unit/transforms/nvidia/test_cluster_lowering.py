@@ -44,7 +44,7 @@ def test_the_compiler_has_the_cluster_wait_at_its_start_and_end(name, setting, v
 
 @pytest.mark.backend
 def test_threads_meet_around_a_store_to_the_own_memory():
-    """Which thread stores an element, and which one loads it, is up to the layouts of the two."""
+    """The layouts of a store and a load decide which thread stores an element, and which one loads it."""
     x, out = np.arange(1024, dtype=np.float32), np.zeros(2048, np.float32)
     tlx_xdsl.interpret(kept, 2, x, out, cluster=(2, 1, 1), target="sm_90a", stage="ptx")
     assert (out.reshape(2, 1024) == x).all()

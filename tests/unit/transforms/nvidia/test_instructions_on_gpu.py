@@ -1,4 +1,4 @@
-"""What the NVIDIA passes write as PTX, on a GPU: the same results as in the interpreter.
+"""PTX of the NVIDIA passes, on a GPU: the same results as in the interpreter.
 
 `python -m tests.unit.transforms.nvidia.test_instructions_on_gpu` prints a line for each kernel.
 """
@@ -49,7 +49,7 @@ def launched(kernel: Any, signature: dict[str, str], constexprs: dict[str, Any],
 
 
 def bulk_copies() -> None:
-    """Through shared memory and back."""
+    """Copy through shared memory and back."""
     x, y = np.arange(256, dtype=np.float32), np.full(256, -1, np.float32)
     signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "SIZE": "i32"}
     launched(test_bulk.double, signature, {"OFFSET": 0, "EXPECT": 512, "DROP": ""}, 1, x, y, 512)

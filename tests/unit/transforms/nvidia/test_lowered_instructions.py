@@ -1,4 +1,4 @@
-"""What the NVIDIA passes write as PTX gives the same in the interpreter as the operations that it stands for."""
+"""PTX of the NVIDIA passes, in the interpreter: the same results as the operations that it stands for."""
 
 # covers: tlx-lower-bulk-copies, tlx-lower-clc, tlx-lower-device-descriptors, tlx-lower-special-instructions
 # covers: tlx-lower-votes, tlx.clc
@@ -84,7 +84,7 @@ def test_descriptors_in_memory(use):
 
 @tlx_xdsl.jit
 def votes(x_ptr, out_ptr):
-    """Who holds a number that is positive; who is in the first program."""
+    """Vote which threads hold a positive number, and which are in the first program."""
     i = tl.arange(0, 256)
     x = tl.load(x_ptr + i)
     tl.store(out_ptr + i, tlx.vote_ballot_sync(0xFFFFFFFF, x > 0))

@@ -1,4 +1,4 @@
-"""What an arrival at another CTA's mbarrier releases: what the compiler chooses is enough, and less is reported."""
+"""Release by an arrival at another CTA's mbarrier: what the compiler chooses is enough, and less is reported."""
 
 # covers: tlx-weaken-remote-arrivals, tlx.barriers, tlx.cluster
 

@@ -1,4 +1,4 @@
-"""Which thread stores which of its registers where: every element once, at its place, in the widest pieces."""
+"""Registers of threads in remote stores: every element once, at its place, in the widest pieces."""
 
 # covers: tlx-lower-remote-memory
 

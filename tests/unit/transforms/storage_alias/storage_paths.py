@@ -59,7 +59,7 @@ def _branch(leaf: Buffers, storage: Storage) -> list[str]:
 
 
 def _buffer_of_branch(leaf: Buffers, storage: Storage) -> list[str]:
-    """What a branch hands out is one buffer, not the array."""
+    """Write a branch that hands out one buffer, not the array."""
     n = leaf.number
     return [
         f"%v{n} = scf.if %c -> (!e{n}) {{",

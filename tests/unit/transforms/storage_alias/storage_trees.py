@@ -129,7 +129,7 @@ class Node:
                 yield from child.leaves()
 
     def groups(self) -> Iterator[Node]:
-        """This group and those below."""
+        """Yield this group and those below."""
         yield self
         for child in self.children:
             if isinstance(child, Node):

@@ -59,7 +59,7 @@ def total_of(program: Program) -> int:
 
 
 def check_promises(lowered: Lowered, size: int | None) -> None:
-    """Everything that holds for every program, declared in order or padded."""
+    """Check all that holds for every program, declared in order or padded."""
     program, addresses = lowered.program, lowered.addresses
     for leaf in program.leaves:
         assert len(addresses[leaf.number]) == leaf.count
@@ -104,7 +104,7 @@ def check_shared_start(group: Node, addresses: dict[int, list[int]]) -> None:
 
 
 def check_map(lowered: Lowered, size: int | None) -> None:
-    """What `tlx map` shows of the kernel before it is lowered."""
+    """Check the map that `tlx map` shows of the kernel before it is lowered."""
     program, addresses = lowered.program, lowered.addresses
     (map_,) = storage_maps(module_of(program, size), 100)
     (region,) = map_.regions
@@ -142,7 +142,7 @@ TOO_SMALL = ("is too small for computed shape", "not enough space for distinct a
 @examples(1000, 30)
 @given(any_program)
 def test_views_that_fill_their_allocation(program: Program):
-    """For Triton 3.8: the same addresses, or a refusal; what the allocation grows by is said."""
+    """Triton 3.8 gets the same addresses, or a refusal; what the allocation grows by is said."""
     least = total_of(program)
     error: CompilationError | None = None
     with collected_diagnostics() as found:

@@ -1,4 +1,4 @@
-"""Of the cases of a test in this folder, every third runs in CI, and all at full volume."""
+"""Choice of cases in this folder: every third one of a test runs in CI, and all at full volume."""
 
 from collections import Counter
 

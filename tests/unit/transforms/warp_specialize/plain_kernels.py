@@ -149,7 +149,7 @@ def chunk_states(
 
 @tlx_xdsl.jit
 def chunk_outputs(q_ptr, k_ptr, v_ptr, decay_ptr, out_ptr, length, D: tl.constexpr, C: tl.constexpr):
-    """What the tokens of a chunk see of each other: the decays are those of its rows, and of its columns."""
+    """Compute what the tokens of a chunk see of each other, with decays of its rows and of its columns."""
     rc, rd = tl.arange(0, C), tl.arange(0, D)
     at = tl.program_id(0) * C + rc
     inside = at < length

@@ -33,7 +33,7 @@ def gathered(a, b, out, K, scales, B: tl.constexpr):
 
 
 def both(fn, values, **constants):
-    """What the plain and the specialised kernel store."""
+    """Return the results that the plain and the specialised kernel store."""
     found = []
     for passes, stage in (((), "frontend"), (PASSES, "ttgir")):
         args = values()

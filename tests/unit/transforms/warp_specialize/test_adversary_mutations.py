@@ -55,7 +55,7 @@ def one_more(op: Operation) -> None:
 
 
 def is_found(made: Made, module) -> bool:
-    """Whether the proof or a run finds a fault. The proof is of barriers; fences are the interpreter's."""
+    """Return whether the proof or a run finds a fault. The proof is of barriers; fences are the interpreter's."""
     if prove(module, seconds=10.0)[0].answer == "refuted":
         return True
     mutant = Made(made.plain, module, made.num_warps, made.constexprs)

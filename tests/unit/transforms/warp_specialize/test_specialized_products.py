@@ -133,7 +133,7 @@ def run(module, n, element=np.float16, stage="frontend"):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.source.symbol)
 def test_the_tensor_cores_compute_what_the_plain_kernel_does(kernel):
-    """With fewer and with more turns than slots, before and after the layouts; and the protocol is proved."""
+    """Turns are fewer and more than slots, before and after the layouts; and the protocol is proved."""
     plain, module = module_of(kernel), module_of(kernel, *SPECIALIZE)
     assert "tt.dot" not in print_module(module)
     for n in (1, 2, 5):
@@ -175,7 +175,7 @@ def example(name, kernel):
 
 
 def steps(module):
-    """What the innermost loop of the last task does with barriers and products, with the count of a wait."""
+    """List the steps of the last task's innermost loop with barriers and products, with the count of a wait."""
     (tasks,) = ops_of(module, ttg.WarpSpecializeOp)
     loop = [op for op in tasks.partitions.partition_regions[-1].walk() if isinstance(op, ForOp)][-1]
     kinds = (ttng.WaitBarrierOp, ttng.ArriveBarrierOp, ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp)
@@ -208,7 +208,7 @@ def with_two_consumers(module):
 
 
 def test_two_consumers_take_turns():
-    """As in the example; both write the same result."""
+    """The turns are the example's; both write the same result."""
     module = with_two_consumers(module_of(attention, *SPECIALIZE))
     specialized(module, ("tlx-ws-take-turns", "tlx-ws-replicate-tasks"))
     assert steps(module) == steps(example("hopper_attention_pingpong", "attention"))
@@ -229,7 +229,7 @@ def check(module):
     "kernel", KERNELS if is_full() else [matmul, attention], ids=lambda kernel: kernel.source.symbol
 )
 def test_each_wait_is_needed_and_waits_for_enough(kernel):
-    """Without it, or with one product more in flight, a result is used or a slot given back too early."""
+    """A result is used or a slot given back too early without the wait, or with one product more in flight."""
     for number in range(len(ops_of(module_of(kernel, *SPECIALIZE), ttng.WarpGroupDotWaitOp))):
         for is_gone in (True, False):
             module = module_of(kernel, *SPECIALIZE)

@@ -21,7 +21,7 @@ PASSES = ("tlx-ws-split-rows", "tlx-ws-form-descriptors", "tlx-ws-form-tasks", "
     [("descriptors", {"alias": True}), ("descriptors", {"pieces": 2}), ("states of the delta rule", {})],
 )
 def test_staged_blocks_are_those_that_were_stored(case, options):
-    """In the memory of a ring that is done; in halves through one small buffer; from the buffers that products read."""
+    """Blocks are staged in a ring that is done, in halves in one small buffer, or in the buffers that products read."""
     kernel, arguments, given = CASES[case]
     grid, args, constexprs = arguments(Numbers(len(case)), **given)
     plain, module = build(kernel, args, constexprs), build(kernel, args, constexprs)

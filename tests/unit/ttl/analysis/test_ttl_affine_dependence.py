@@ -210,7 +210,7 @@ def test_no_conflict_is_missed(problem):
 
 
 def test_most_answers_are_exact_without_enumeration():
-    """After the test above: how often the inequalities alone give the right answer."""
+    """Count how often the inequalities alone give the right answer, after the test above."""
     if not RATE["pairs"]:
         pytest.skip("counts what test_no_conflict_is_missed has tried")
     print({name: f"{count / RATE['pairs']:.1%}" for name, count in RATE.items()})

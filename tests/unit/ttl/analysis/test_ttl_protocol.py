@@ -31,7 +31,7 @@ class Oracle:
 
     @staticmethod
     def _counts(thread):
-        """For each place in a thread, the blocks that it has given back of each buffer."""
+        """Count the blocks of each buffer that a thread has given back, for each place in it."""
         found, counts = [Counter()], Counter()
         for kind, buffer, blocks in thread:
             if kind in ("push", "pop"):
@@ -76,7 +76,7 @@ class Oracle:
         return all(total["push", b] == total["pop", b] for b in range(len(self.factors)))
 
     def can_start_before_end(self, late: int, early: int) -> bool:
-        """Whether a use of buffer `late` can happen while one of buffer `early` has not."""
+        """Return whether a use of buffer `late` can happen while one of buffer `early` has not."""
         for owner, thread in enumerate(self.threads):
             uses = [place for place, step in enumerate(thread) if step[1] == early]
             if not uses:

@@ -1,4 +1,4 @@
-"""What the transfers of a kernel touch, for all layouts and ways to write an index."""
+"""Bytes that the transfers of a kernel touch, for all layouts and ways to write an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run moves and computes: counts that follow from the kernel, and cycles that follow from published rates."""
+"""Costs of a run: counts that follow from the kernel, and cycles that follow from published rates."""
 
 import json
 

@@ -20,7 +20,7 @@ STEPS = 3
 
 @ttl.operation(grid=(1, 1))
 def products(a, b, out, largest, mixed):
-    """For each row of two blocks: a sum of products, a maximum, and a recurrence."""
+    """Compute a sum of products, a maximum, and a recurrence for each row of two blocks."""
     a_dfb = ttl.make_dataflow_buffer_like(a, shape=(2, 1))
     b_dfb = ttl.make_dataflow_buffer_like(b, shape=(1, 2))
     o_dfb = ttl.make_dataflow_buffer_like(out, shape=(2, 2))

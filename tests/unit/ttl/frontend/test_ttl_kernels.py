@@ -1,4 +1,4 @@
-"""What TTL kernels become: the operations of their threads, with their types left out."""
+"""Lowering of TTL kernels: the operations of their threads, with their types left out."""
 
 # Kernels whose IR is checked: what they compute is not used.
 # ruff: noqa: B007, F841, RUF059
@@ -315,7 +315,7 @@ def test_both_branches_store() -> None:
 
 
 def copies(body: Any, *specs: ttl.TensorSpec) -> list[str]:
-    """What a datamovement thread with `body(a, cb)` becomes."""
+    """Return the operations of a datamovement thread with `body(a, cb)`."""
 
     @ttl.kernel(grid=(4, 2))
     def kernel(a):

@@ -95,7 +95,7 @@ def test_a_write_that_may_come_too_early():
 
 
 def test_a_multicast_to_one_core_is_refused():
-    """On the hardware its barrier may never end (tt-metal's documentation of `noc_async_write_multicast`)."""
+    """The barrier of such a multicast may never end (tt-metal's documentation of `noc_async_write_multicast`)."""
     with pytest.raises(Fault, match="multicasts to one core: that may hang") as caught:
         run(parse(multicast(1)), [np.ones((32, 32), np.float32), np.zeros((64, 32), np.float32)])
     assert caught.value.location is not None
@@ -139,14 +139,14 @@ Ending = tuple[str, tuple[int, ...], tuple[str, ...]]
 
 
 def ending(machine: Machine, fault: Fault | None) -> Ending:
-    """How a run has ended: the fault, the values of semaphores, and where threads are."""
+    """Describe the ending of a run: the fault, the values of semaphores, and where threads are."""
     words = tuple(word.value for core in machine.cores.values() for word in core.semaphores)
     places = tuple("" if thread.step is None else location_of(thread.step.op) for thread in machine.threads)
     return type(fault).__name__, words, places
 
 
 def in_all_orders(plan: Plan, most: int) -> tuple[set[Ending], int]:
-    """How all runs end, each step of each thread in every order; and how many there are, or 0 if there are too many."""
+    """Run each step of each thread in every order; return all endings, and their number, or 0 for too many."""
     found: set[Ending] = set()
     path: list[int] = []
     for count in range(1, most + 1):

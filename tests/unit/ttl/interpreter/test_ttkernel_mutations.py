@@ -1,4 +1,4 @@
-"""What can go wrong in a lowered kernel is found, at the line that is wrong: one small change each, and what is said.
+"""Faults of lowered kernels, found at the line that is wrong: one small change each, and the message.
 
 A change blanks, doubles, moves or alters a line of a correct program. It counts as found when the machine says where:
 at a line that has the expected words, in the message or in a note of it.

@@ -1,4 +1,4 @@
-"""What `ttl` means, on whole blocks: copies and their edges, the protocol, pipes without semaphores, and what is refused."""
+"""Meaning of `ttl` on whole blocks: copies and their edges, the protocol, pipes without semaphores, refusals."""
 
 # The lines of the IR are as long as they are.
 # ruff: noqa: E501

@@ -53,7 +53,7 @@ def _context() -> Context:
 
 
 def is_operation(line: str) -> bool:
-    """Whether a line is all of an operation, so that a location can follow it."""
+    """Return whether a line is all of an operation, so that a location can follow it."""
     start = line.strip()
     return (
         bool(start)

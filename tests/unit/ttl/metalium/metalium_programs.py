@@ -138,7 +138,7 @@ def thread(name: str, kind: str, arguments: list[int], tensors: list[str]) -> di
 
 
 def results(made: Program, tensors: list[Tensor], *, seed: int = 0) -> list[np.ndarray]:
-    """What the written tensors hold afterwards."""
+    """Run a program; return the contents of the written tensors."""
     pages = {each.name: to_pages(each.array, each.dtype) for each in tensors}
     for each in tensors:
         if each.written:

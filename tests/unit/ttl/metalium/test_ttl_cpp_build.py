@@ -1,4 +1,4 @@
-"""What keeps a program from being run: no compiler, text that is no C++, kernels that crash or do not end."""
+"""Obstacles to a run: no compiler, text that is no C++, kernels that crash or do not end."""
 
 import shutil
 from pathlib import Path

@@ -93,7 +93,7 @@ def test_binary_operations_of_the_vector_unit() -> None:
 
 
 def test_functions_of_the_vector_unit() -> None:
-    """All of the table, which our headers have to declare, in one program, one after the other, on a tile each."""
+    """Run all of the table, which our headers have to declare, in one program, in sequence, on a tile each."""
     x = np.abs(normal(32, 32)) + np.float32(0.1)
     x[0, :16] *= -1
     numbers = {each.name: tuple(1.5 + at for at, _ in enumerate(each.parameters)) for each in FUNCTIONS}

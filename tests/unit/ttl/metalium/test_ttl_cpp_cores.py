@@ -248,7 +248,7 @@ def test_mutation(name: str, mutation: Mutation) -> None:
 
 @pytest.mark.parametrize(("reason", "mutation"), RACES)
 def test_a_race_is_found_by_some_order(reason: str, mutation: Mutation) -> None:
-    """Not by each: what a seed lets happen may be what was meant."""
+    """Some orders show nothing: what a seed lets happen may be what was meant."""
     made, tensors = UNICAST
     changed = mutated(made, mutation)
     wrong = 0

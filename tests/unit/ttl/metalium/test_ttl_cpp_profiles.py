@@ -61,7 +61,7 @@ def test_buffers_of_two_formats(profile: str, fpu: str) -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_multicast(profile: str) -> None:
-    """With semaphores, multicasts and transfers of pages: the parts that are objects in one profile."""
+    """Semaphores, multicasts and transfers of pages are objects in one profile."""
     weighted = load_ttl_kernel(str(Path(__file__).parents[4] / "examples" / "ttl" / "pipe_multicast.py"))
     generator = np.random.default_rng(0)
     x, weights = (generator.standard_normal((rows, 64)).astype(np.float32) for rows in (128, 32))

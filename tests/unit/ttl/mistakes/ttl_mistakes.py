@@ -77,7 +77,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that was said."""
+    """A message of a check."""
 
     how: How
     message: str
@@ -122,7 +122,7 @@ def _line(place: SourceLocation | None, path: Path) -> int:
 
 
 def verdict(mistake: Mistake, found: list[Finding]) -> str:
-    """What is missing in the findings of a mistake; nothing where it is named as it must be."""
+    """Say what is missing in the findings of a mistake; empty where it is named as it must be."""
     good = [each for each in found if each.how == mistake.how and each.line == mistake.line]
     if any(mistake.said in each.message for each in good):
         return ""

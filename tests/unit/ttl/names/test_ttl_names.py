@@ -21,7 +21,7 @@ def test_all_have_names_of_their_own() -> None:
 
 
 def test_what_the_compiler_of_tt_lang_takes() -> None:
-    """Everything that it takes runs here, too."""
+    """Programs that the compiler takes run here, too."""
     taken = [each for each in ALL if VENDOR["probes"].get(each.name) == "taken"]
     assert len(taken) >= 60
     refused = {each.name: outcome(each, "tensors") for each in taken}

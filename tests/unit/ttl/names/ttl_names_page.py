@@ -60,7 +60,7 @@ def expected(probe: Probe) -> Any:
 
 @cache
 def outcome(probe: Probe, machine: str) -> str | None:
-    """None where a probe runs and gives what numpy does; the message where it is refused.
+    """Run a probe: None if it gives what numpy does, the message if it is refused.
 
     Raises AssertionError for wrong numbers, and for a message without a line of the probe.
     """

@@ -89,7 +89,7 @@ def test_a_wrong_address_is_found() -> None:
 
 @ttl.kernel(grid=(2, 1))
 def read_twice(a: Any, out: Any) -> None:
-    """On core 1, compute and a mover both take blocks of one buffer."""
+    """Let compute and a mover of core 1 both take blocks of one buffer."""
     cb = ttl.make_circular_buffer_like(a, shape=(1, 1))
     result = ttl.make_circular_buffer_like(out, shape=(1, 1))
     x = ttl.core(dims=1)

@@ -297,7 +297,7 @@ def block_float(_dtype: str) -> Case:
 
 @ttl.operation(grid=(1, 1))
 def counted_kernel(x, limit, out):
-    """For each place in a tile, how many tiles are above the limit there: counted in int32."""
+    """Count the tiles above the limit at each place of a tile, in int32."""
     x_cb = ttl.make_dataflow_buffer_like(x, shape=(1, 1))
     limit_cb = ttl.make_dataflow_buffer_like(limit, shape=(1, 1), block_count=1)
     count_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1))
@@ -336,7 +336,7 @@ def counted(_dtype: str) -> Case:
 
 @ttl.operation(grid=(2, 1))
 def histogram_kernel(x, out):
-    """How many numbers of each column are in each of four ranges: sums of int32 that a loop carries."""
+    """Count the numbers of each column in each of four ranges: sums of int32 that a loop carries."""
     x_cb = ttl.make_dataflow_buffer_like(x, shape=(1, 1))
     out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1))
     core = ttl.node(dims=1)

@@ -103,7 +103,7 @@ def _six_steps(a, b):
 
 @ttl.operation(grid=(2, 1))
 def escape_kernel(x, y, out):
-    """How many of eight squarings of x + iy, each plus itself, stay within a circle of radius 2: a choice each time."""
+    """Count the squarings of x + iy, of eight, each plus itself, that stay within radius 2: a choice each time."""
     x_cb = ttl.make_dataflow_buffer_like(x, shape=(1, 1))
     y_cb = ttl.make_dataflow_buffer_like(y, shape=(1, 1))
     out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1))

@@ -178,7 +178,7 @@ def batch_norm(dtype: str) -> Case:
 
 @ttl.operation(grid=(1, 1))
 def cross_entropy_kernel(scores, chosen, out):
-    """For each row, the logarithm of the sum of exponentials, minus the score that a row of one 1 chooses."""
+    """Take the logarithm of each row's sum of exponentials, minus the score that a row of one 1 chooses."""
     scores_cb = ttl.make_dataflow_buffer_like(scores, shape=(1, 2))
     chosen_cb = ttl.make_dataflow_buffer_like(chosen, shape=(1, 2))
     out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1))

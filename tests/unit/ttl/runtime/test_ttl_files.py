@@ -127,7 +127,7 @@ def with_options(a):
 
 
 def test_the_grid_on_the_host() -> None:
-    """After a kernel was compiled, it is that kernel's."""
+    """The grid is the compiled kernel's."""
     compile_frontend(with_options)
     assert ttl.grid_size() == (2, 3)
     assert ttl.grid_size(dims=1) == 6

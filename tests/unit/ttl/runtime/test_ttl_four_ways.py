@@ -96,7 +96,7 @@ def test_exact_cases_have_no_slack_and_others_little():
 
 
 def test_slack_covers_what_a_machine_may_do():
-    """Of any operand within the slack, the result is within that of the result."""
+    """The result of operands within their slack is within the slack of the result."""
     chance = np.random.default_rng(0)
     x = values.Blocks(chance.uniform(0.5, 2, (1, 32, 32)).astype(np.float32), np.full((1, 32, 32), 1e-4))
     other = (x.numbers + chance.uniform(-1e-4, 1e-4, x.numbers.shape)).astype(np.float32)

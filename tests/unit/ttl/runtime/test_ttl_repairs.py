@@ -1,4 +1,4 @@
-"""What the compiler puts right is said at its line, in the manifest too, and refused with `strict`."""
+"""Repairs by the compiler: said at their lines, in the manifest too, and refused with `strict`."""
 
 import json
 from pathlib import Path

@@ -200,7 +200,7 @@ def inputs_of(name):
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
-    """What the simulator makes of all programs."""
+    """Run all programs in the simulator."""
     folder = tmp_path_factory.mktemp("simulated")
     arrays = {}
     for name, (text, _) in PROGRAMS.items():

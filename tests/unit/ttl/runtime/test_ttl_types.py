@@ -79,7 +79,7 @@ def numbers(type_: str, seed: int) -> np.ndarray:
 
 
 def as_held(array: np.ndarray, type_: str) -> np.ndarray:
-    """What a tensor of a type has of some numbers."""
+    """Convert numbers to a type and back, as a tensor of it holds them."""
     return from_pages(to_pages(array, type_), array.shape, type_)
 
 

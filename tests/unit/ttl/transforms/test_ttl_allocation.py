@@ -94,7 +94,7 @@ def allocated(text: str, budget: int = 1_499_136) -> ModuleOp:
 
 
 def overlap(*buffers: SSAValue) -> bool:
-    """Whether two buffers have bytes in common."""
+    """Return whether two buffers have bytes in common."""
     spans: list[range] = []
     for buffer in buffers:
         op = buffer.owner
@@ -158,7 +158,7 @@ def test_one_after_the_other_in_two_threads(waits: bool):
 
 
 def test_data_that_waits_for_the_next_iteration_keeps_its_place():
-    """In the text all that happens to `a` comes before `b`, but it is full while `b` is filled."""
+    """The text has all of `a` before `b`, but `a` is full while `b` is filled."""
     view = f"memref<1x1x{TILE}>"
     kernel = f"""ttl.kernel @k() {{
       {create("a", flags=" {internal}")} {create("b", flags=" {internal}")}

@@ -91,7 +91,7 @@ def lowered(text, **options):
 
 
 def names_in(module):
-    """How often each operation occurs."""
+    """Count each kind of operation."""
     return Counter(op.name for op in module.walk())
 
 

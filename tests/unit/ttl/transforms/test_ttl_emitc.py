@@ -1,4 +1,4 @@
-"""What C++ the operations of `ttkernel` become, in both versions of the API."""
+"""Printed C++ of the operations of `ttkernel`, in both versions of the API."""
 
 import re
 
@@ -24,7 +24,7 @@ def sources(profile: str, text: str | None = None) -> dict[str, str]:
 
 
 def test_the_kernel_calls_every_operation() -> None:
-    """So that the tests here are of all of them."""
+    """The tests here are of all operations."""
     known = {op.name.removeprefix("ttkernel.") for op in TTKERNEL.operations}
     given = set(re.findall(r"ttkernel\.(\w+)\(", VALUES + NOC_VALUES))
     assert known == {*COMPUTE, *NOC, *BUFFERS, *given}
@@ -32,7 +32,7 @@ def test_the_kernel_calls_every_operation() -> None:
 
 @needs_compiler
 def test_all_of_it_compiles() -> None:
-    """Against the machine's headers, in both versions; both versions of a kernel are one call of the compiler."""
+    """The compiler takes the text with the machine's headers, in both versions; both of a kernel are one call."""
     threads = [thread("compute", "compute", [0], []), thread("noc", "noc", [0, 0], [])]
     compile_many([Program(sources(profile), manifest([], [], threads)) for profile in PROFILES])
 

@@ -71,7 +71,7 @@ def numbers_of(expression: AffineExpr, lower: int, step: int) -> list[int]:
 
 
 def claims(value: SSAValue) -> tuple[bool, list[int]]:
-    """What the analyses say: whether the value is never negative, and of which numbers it is a multiple."""
+    """Return the claims: whether the value is never negative, and of which numbers it is a multiple."""
     return is_non_negative(value), [number for number in range(1, 9) if is_multiple_of(value, number)]
 
 
@@ -98,7 +98,7 @@ def test_claims_about_indices_are_true_before_and_after():
 
 
 def test_signs_of_arithmetic():
-    """Of an index that may be negative, the larger one of it and 3 is not; a difference may be, whatever its sides."""
+    """The larger one of a negative index and 3 is not negative; a difference may be, whatever its sides."""
     block = Block(arg_types=[IndexType()])
     three = arith.ConstantOp.from_int_and_width(3, IndexType())
     largest = arith.MaxSIOp(block.args[0], three.result)

@@ -180,7 +180,7 @@ def test_a_source_that_is_its_own_receiver_in_every_schedule(grid: Core) -> None
 
 
 def test_pipes_in_opposite_order_are_a_deadlock() -> None:
-    """Each of two cores sends first and receives then: both wait for the other one to be ready."""
+    """Two cores send first and receive then: both wait for the other one to be ready."""
     pipes = [((0, 0), (1, 0), (1, 0)), ((1, 0), (0, 0), (0, 0))]
     text = f"""%view = ttl.cb_reserve %in : {cb(2)} -> {BLOCK}
       {loads(1)}

@@ -48,7 +48,7 @@ def results(module, schedule: str, seed: int, checks: bool) -> list[np.ndarray]:
 
 
 def baseline(text: str) -> tuple[list[np.ndarray], bool] | None:
-    """What a kernel computes, and whether it passes the checks of unwritten and overwritten tiles.
+    """Run a kernel; return the results, and whether it passes the checks of unwritten and overwritten tiles.
 
     None if it may stop, or if its result follows from the order of its threads.
     """

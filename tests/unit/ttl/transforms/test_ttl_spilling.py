@@ -76,7 +76,7 @@ def test_an_output_that_is_read_again() -> None:
 
 
 def test_broadcasts_and_numbers_are_made_again() -> None:
-    """They cost no more than a load, so no buffer is for one."""
+    """Broadcasts and numbers cost no more than a load, so no buffer is for one."""
     program, (a, b) = inputs((2, 2), "a", "b")
     program.buffer("c", (1, 2))
     wide = program.bcast(program.wait("c"), (2, 2), 0)

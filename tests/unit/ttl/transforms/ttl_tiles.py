@@ -159,7 +159,7 @@ class Machine:
 
 
 def run_thread(module: ModuleOp, capacity: int = 16) -> tuple[dict[str, list[Tile]], Machine]:
-    """What the compute thread of a module pushes, by the names of buffers, and the machine that ran it."""
+    """Run the compute thread of a module; return what it pushes, by the names of buffers, and the machine."""
     machine = Machine(capacity=capacity)
     named: dict[str, Buffer] = {}
     produced = {op.cb for op in module.walk() if isinstance(op, ttl.CBReserveOp)}

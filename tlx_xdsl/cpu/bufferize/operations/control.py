@@ -21,7 +21,7 @@ from ..state import Buffer, Place, State, bufferize, bufferize_block, is_tensor,
 
 
 def hand_on(state: State, end: Operation, places: dict[int, Place]) -> None:
-    """Before the end of a block, put the operands with those numbers in their places."""
+    """Put the operands with those numbers in their places, before the end of a block."""
     pairs = [
         (source, target)
         for number, target in places.items()
@@ -194,7 +194,7 @@ def _carried_place(op: Operation, number: int, value: SSAValue, state: State) ->
 
 @bufferize.register
 def select(op: arith.SelectOp, state: State) -> None:
-    """One of two copies."""
+    """Copy the chosen operand."""
     if as_tensor(op.result.type) is None:
         return
     sources = [state.place(value, op) for value in (op.true_value, op.false_value)]
@@ -214,7 +214,7 @@ def copier(state: State, pairs: Sequence[tuple[Place, Place]]) -> Fill:
 
 
 def branch(state: State, anchor: Operation, condition: SSAValue, ways: Sequence[Fill]) -> None:
-    """Before an operation, do one of two things."""
+    """Do one of two things before an operation."""
     blocks: list[Block] = []
     for fill in ways:
         end = scf.YieldOp()

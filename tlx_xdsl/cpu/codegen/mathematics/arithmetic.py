@@ -99,7 +99,7 @@ def where_far(
 
 
 def absolute(b: Builder, x: Value) -> Value:
-    """Without its sign."""
+    """Clear the sign."""
     return b.intrinsic("llvm.fabs", x)
 
 

@@ -208,7 +208,7 @@ _LARGE = (
 
 
 def erf(b: Builder, _features: Features, x: Value) -> Value:
-    """Of f32; error: 0.99 ulp."""
+    """Compute erf of f32; error: 0.99 ulp."""
     size = absolute(b, x)
     small = multiply_add(b, x, polynomial(b, b.binary("fmul", x, x), _SMALL), x)
     moved = b.binary("fsub", clamped(b, size, 0.0, _END), number(_CENTER, x))

@@ -147,7 +147,7 @@ def _third_order(b: Builder, f: Value, square: Value, series: tuple[float, ...])
 
 
 def short_log(b: Builder, x: Value) -> Value:
-    """Of positive normal doubles, with an error of 2**-44 relative to it."""
+    """Compute the logarithm of positive normal doubles, with a relative error of 2**-44."""
     f, exponent = _parts(b, x, is_normal=True)
     square = b.binary("fmul", b.binary("fmul", f, f), number(0.5, x))
     near = b.binary("fsub", f, b.binary("fsub", square, _third_order(b, f, square, _SHORT_SERIES)))

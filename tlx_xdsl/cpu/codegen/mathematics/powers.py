@@ -42,7 +42,7 @@ def rsqrt(b: Builder, _features: Features, x: Value) -> Value:
 
 
 def _log2(b: Builder, x: Value) -> Value:
-    """Of a float that is not negative, as a double: those are normal numbers."""
+    """Compute log2 of a float that is not negative, as a double: those are normal numbers."""
     result = b.binary("fmul", short_log(b, x), number(LOG2E, x))
     result = b.select(b.compare("fcmp olt", x, number(math.inf, x)), result, x)
     return b.select(b.compare("fcmp oeq", x, number(0.0, x)), number(-math.inf, x), result)
@@ -61,7 +61,7 @@ def _cbrt(b: Builder, _features: Features, x: Value) -> Value:
 
 
 def _pow(b: Builder, _features: Features, x: Value, y: Value) -> Value:
-    """With the special values of C's `pow` (ISO C, F.10.4.4)."""
+    """Compute the power, with the special values of C's `pow` (ISO C, F.10.4.4)."""
     zero = number(0.0, x)
     logarithm = _log2(b, absolute(b, x))
     # 1 to any power, and anything to the power of 0.

@@ -44,7 +44,7 @@ def on_scalars(emit: Emitter, op: Operation, values: Sequence[SSAValue]) -> Sequ
 
 @guards(scalar.DivUIOp, scalar.RemUIOp, scalar.CeilDivUIOp)
 def divide_unsigned(emit: Emitter, op: Operation, values: Sequence[SSAValue]) -> SSAValue:
-    """By 1 instead of 0, for which every bit of the result is set: an NVIDIA GPU does not trap, a CPU does."""
+    """Divide by 1 instead of 0, for which every bit of the result is set: an NVIDIA GPU does not trap, a CPU does."""
     return _guarded(emit, op, values, None)
 
 

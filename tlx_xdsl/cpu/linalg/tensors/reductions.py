@@ -68,7 +68,7 @@ def _neutral(op: tt.ReduceOp) -> float | None:
 
 @lowers(tt.ReduceOp)
 def reduce(emit: Emitter, op: tt.ReduceOp, _options: Options) -> Sequence[SSAValue]:
-    """From the neutral element of a region with one known operation, else from the first elements on.
+    """Reduce from the neutral element of a region with one known operation, else from the first elements on.
 
     Sums of f16 and bf16 are accumulated in f32 and rounded once.
     """

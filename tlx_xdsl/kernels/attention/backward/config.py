@@ -47,7 +47,7 @@ class BackwardConfig:
 
 @dataclass(frozen=True)
 class WideBackwardConfig:
-    """For heads of more than 128 elements: `registers` per thread of the two consumers that share 64 keys.
+    """Heads of more than 128 elements: `registers` per thread of the two consumers that share 64 keys.
 
     `stages` are blocks of 64 queries of Q and dO in shared memory, `slots` blocks of 64 keys of V and K while dQ is
     computed.

@@ -58,7 +58,7 @@ class Problem(NamedTuple):
         constants: dict[str, Any],
         aligned: tuple[str, ...] = (),
     ) -> Launch:
-        """One of the pass's launches; `aligned` are pointers to multiples of 16 bytes."""
+        """Make a launch of the pass; `aligned` are pointers to multiples of 16 bytes."""
         return Launch.of(kernel, grid, values, constants, self.q.device, _SOURCES, aligned)
 
     def before(

@@ -23,7 +23,7 @@ ITEM_BLOCKS = 2
 
 
 def splits_for(heads: int, blocks: int, programs: int) -> int:
-    """Into how many parts the blocks of keys of each of so many heads (over all batches and tiles) are divided.
+    """Return the number of parts into which each of `heads` (over batches and tiles) divides its blocks of keys.
 
     The number, at most MAX_SPLITS, for which the program with the most work has the least: rounds of items, times an
     item's blocks and what it costs besides. Of equal ones the smallest, which merges least.
@@ -75,7 +75,7 @@ FP8_STAGES = 2
 
 
 def fp8_blocks_for(dim: int, v_dim: int) -> Blocks:
-    """Of a cache in 8 bits: blocks of some 16 KB, or of 32 KB where a head has more than 128 elements."""
+    """Choose blocks of some 16 KB for a cache in 8 bits, or of 32 KB where a head has more than 128 elements."""
     return Blocks(128 if fp8_pieces(dim).width + fp8_pieces(v_dim).width <= 128 else 64, FP8_STAGES, RESIDENT)
 
 

@@ -58,7 +58,7 @@ def load_scales(scale_a, scale_b, strides, staged, barrier, stage, row, column, 
 
 @tlx_xdsl.jit
 def scale_at(line, at):
-    """One of the first four numbers of a line."""
+    """Read one of the first four numbers of a line."""
     some = tlx.local_load(tlx.local_slice(line, [0], [START]))
     return tl.sum(tl.where(tl.arange(0, START) == at, some, 0.0), 0)
 

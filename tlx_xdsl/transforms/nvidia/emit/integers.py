@@ -61,7 +61,7 @@ class Integers:
         return self._binary(arith.ShRUIOp, lambda a, b: a >> b, value, -distance)
 
     def select(self, condition: SSAValue, then: int, otherwise: int) -> SSAValue:
-        """One of two numbers."""
+        """Choose between two numbers."""
         op = SelectOp(condition, self.value(then), self.value(otherwise))
         return insert_before(self.anchor, op).result
 

@@ -28,7 +28,7 @@ def dot(converter: Converter, op: tt.DotOp) -> None:
 
 @handles(tt.DotScaledOp)
 def dot_scaled(converter: Converter, op: tt.DotScaledOp) -> None:
-    """Only the accumulator must have the result's layout: upstream Triton decomposes the dot and picks the others."""
+    """Require the result's layout of the accumulator alone: upstream Triton decomposes the dot and picks the others."""
     converter.settle(op.d)
     converter.require(op, list(op.operands).index(op.c), ttg.tensor_type(op.d.type).encoding)
 

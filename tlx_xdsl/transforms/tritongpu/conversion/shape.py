@@ -99,7 +99,7 @@ def split(converter: Converter, op: tt.SplitOp) -> None:
 
 @handles(tt.CatOp)
 def cat(converter: Converter, op: tt.CatOp) -> None:
-    """As pairs whose two elements are then moved apart: one tensor after the other."""
+    """Join pairs whose two elements are then moved apart: one tensor after the other."""
     element = ttg.tensor_type(op.lhs.type).element_type
     shape = shape_of_tensor(op.lhs.type)
     if len(shape) != 1:

@@ -27,7 +27,7 @@ class Unit:
 
     @property
     def ops(self) -> tuple[Operation, ...]:
-        """All of its operations."""
+        """All operations."""
         return *self.waits, *self.loads, *self.arrivals
 
     @property

@@ -180,7 +180,7 @@ class CmpOp(ExpressionOp):
 
 @irdl_op_definition
 class ConditionalOp(ExpressionOp):
-    """One of two values: `%3 = emitc.conditional %c, %0, %1 : (i1, i32, i32) -> i32`."""
+    """A choice of two values: `%3 = emitc.conditional %c, %0, %1 : (i1, i32, i32) -> i32`."""
 
     name = "emitc.conditional"
 

@@ -89,7 +89,7 @@ class CBType(ParametrizedAttribute, TypeAttribute):
         return self.element_type.data_type if isinstance(self.element_type, TileType) else self.element_type
 
     def verify(self) -> None:
-        """There is room for a page."""
+        """Check that there is room for a page."""
         if self.num_pages < 1:
             raise VerifyException(f"a circular buffer has room for at least one page, found {self.num_pages}")
         (format_of if isinstance(self.element_type, TileType) else element_bytes)(self.data_type)

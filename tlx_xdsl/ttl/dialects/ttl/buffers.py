@@ -187,7 +187,7 @@ class CBOp(TTLOp):
         return self.num_blocks * self.cb_type.block_pages
 
     def verify_(self) -> None:
-        """There is room for so many blocks."""
+        """Check that there is room for so many blocks."""
         if not 1 <= self.num_blocks <= self.cb_type.buffer_factor:
             raise VerifyException(
                 f"{self.name} of {self.num_blocks} blocks, but {self.cb_type} has room for {self.cb_type.buffer_factor}"
@@ -286,7 +286,7 @@ class CBPopOp(ReleaseOp):
 
 @irdl_op_definition
 class BlockOp(TTLOp):
-    """One of several blocks: `%b = ttl.block %view, %i : tensor<2x1x1x!tile> -> tensor<1x1x!tile>`."""
+    """A block of several: `%b = ttl.block %view, %i : tensor<2x1x1x!tile> -> tensor<1x1x!tile>`."""
 
     name = "ttl.block"
 

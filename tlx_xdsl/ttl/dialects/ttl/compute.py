@@ -112,7 +112,7 @@ class UnaryOp(ElementwiseOp):
         super().__init__(operands=[input], properties={"parameters": numbers}, result_types=[_computed(input)])
 
     def verify_(self) -> None:
-        """There are as many numbers as the function has parameters."""
+        """Check that there are as many numbers as the function has parameters."""
         super().verify_()
         expected, found = self.FUNCTION.parameters, 0 if self.parameters is None else len(self.parameters)
         if found != len(expected):

@@ -131,7 +131,7 @@ class CreatePipeOp(TTLOp):
         return self.src in self.destinations
 
     def verify_(self) -> None:
-        """There is a receiver, and ways do not meet."""
+        """Check that there is a receiver, and that ways do not meet."""
         (x0, y0), (x1, y1) = self.dst_range
         if min(*self.src, x0, y0) < 0:
             raise VerifyException("the coordinates of a core are not negative")

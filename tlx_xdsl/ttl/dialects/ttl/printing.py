@@ -36,7 +36,7 @@ class PrintOp(TTLOp):
         super().__init__(operands=[list(values)], properties=properties)
 
     def verify_(self) -> None:
-        """There is a place for each value."""
+        """Check that there is a place for each value."""
         if self.format.data.count("{}") != len(self.values):
             raise VerifyException(
                 f"expected a '{{}}' for each of {len(self.values)} values, found '{self.format.data}'"

@@ -491,7 +491,7 @@ class ComputeOp(TTLOp):
         return [each.data for each in self.iterator_types]
 
     def verify_(self) -> None:
-        """There is a map and an argument for each operand, and a tile for each output."""
+        """Check that there is a map and an argument for each operand, and a tile for each output."""
         blocks = [*self.inputs, *self.outputs]
         arguments = self.body.block.args
         if len(self.indexing_maps) != len(blocks) or len(arguments) != len(blocks):

@@ -280,7 +280,7 @@ class CoreThread(Thread):
         self.clock = Clock(self.agent)
 
     def ended(self) -> None:
-        """Nothing may be under way, and nothing held."""
+        """Check that no transfer is under way, and nothing is held."""
         self.machine.thread_ends(self)
 
 

@@ -1,4 +1,4 @@
-"""From a module in its final form to what a run needs: code for each thread, and the resources of its driver."""
+"""Plans of runs, from modules in their final form: code for each thread, and the resources of the driver."""
 
 from __future__ import annotations
 

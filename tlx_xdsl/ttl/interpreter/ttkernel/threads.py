@@ -61,7 +61,7 @@ class Thread:
 
 @dataclass(eq=False)
 class Update:
-    """Something that takes effect on another core some time after the thread that began it has gone on."""
+    """An effect on another core, some time after the thread that began it has gone on."""
 
     serial: int
     op: Operation
@@ -85,7 +85,7 @@ class Chooser(Protocol):
     """A policy."""
 
     def choose(self, tasks: Sequence[Any], transfers: Sequence[Any]) -> Any:
-        """One of the threads that can run and the updates; there is at least one."""
+        """Choose a thread that can run or an update; there is at least one."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""From a region of the IR to the Python generator that runs it: every operation is looked at once.
+"""Translator of a region of the IR to the Python generator that runs it: every operation is looked at once.
 
 Arithmetic and control flow become Python's own. An operation of a dialect that a machine runs becomes a call, or, where
 threads may meet, a `yield`: the generator says what comes next, and the scheduler resumes it when that was done.

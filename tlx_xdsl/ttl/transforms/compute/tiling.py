@@ -77,7 +77,7 @@ def is_of_tiles(generic: linalg.GenericOp) -> bool:
 
 
 def number_of(generic: linalg.GenericOp, name: str) -> int:
-    """One of the numbers of registers or tiles."""
+    """Return a number of registers or tiles."""
     attribute = generic.attributes[name]
     assert isinstance(attribute, IntegerAttr)
     return attribute.value.data

@@ -1,1 +1,1 @@
-"""From operations of `ttkernel`, `scf` and `arith` to `emitc`."""
+"""Lowering of `ttkernel`, `scf` and `arith` to `emitc`."""

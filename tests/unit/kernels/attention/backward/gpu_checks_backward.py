@@ -70,7 +70,7 @@ def gradients_of_head(q, k, v, dout, scale: float, causal: bool, *, rounded: boo
 
 
 class Problem:
-    """What launches of the backward pass read and write: inputs, the forward pass's results, gradients that are NaN."""
+    """Arrays of the backward pass's launches: inputs, the forward pass's results, gradients that are NaN."""
 
     def __init__(self, shape: AttentionShape, dtype: str, device: str, causal: bool):
         self.shape, self.causal, self.scale = shape, causal, shape.dim**-0.5
@@ -113,7 +113,7 @@ class Problem:
         return checks
 
     def unwritten(self) -> Check:
-        """How many elements are NaN."""
+        """Count the elements that are NaN."""
         return Check(f"{self.label}, elements not written", sum(int(x.isnan().sum()) for x in self.grads), 1)
 
 

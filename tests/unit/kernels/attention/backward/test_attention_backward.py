@@ -92,7 +92,7 @@ def test_bf16_and_grouped_heads(dim, causal):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("dim", [64, 128])
 def test_text_for_stock_triton(dim, policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     for seed in range(5 if volume.is_full() else 1):
         for causal in (False, True) if volume.is_full() else (True,):
             run(2, 1, 330, 150, dim=dim, causal=causal, batch=1, stage="ttgir", schedule=policy, seed=seed)
@@ -132,7 +132,7 @@ def test_what_lies_after_a_head_plays_no_part():
 
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_keys_after_the_end_have_no_probability(deterministic):
-    """Where all scores are far below 0, a key of zeros would have an infinite one."""
+    """A key of zeros would have an infinite probability where all scores are far below 0."""
     q, k, v, dout = (0.3 * heads(1, 1, 70, 64, np.float16, seed) for seed in (1, 2, 3, 4))
     q[..., 0], k[..., 0] = 30, -20
     out, lse, *expected = gradients(q, k, v, dout, 1.0, False)

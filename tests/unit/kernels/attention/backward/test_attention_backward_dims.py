@@ -41,7 +41,7 @@ def test_text_of_long_heads_for_stock_triton(dim, v_dim, policy):
 
 @pytest.mark.parametrize("policy", POLICIES if volume.is_full() else POLICIES[:1])
 def test_text_for_stock_triton(policy):
-    """What is compiled for a GPU."""
+    """The text that a GPU's code is made of runs, too."""
     for deterministic in (False, True):
         run(2, 1, 140, 150, dim=96, v_dim=72, causal=True, batch=1, deterministic=deterministic,
             stage="ttgir", schedule=policy)  # fmt: skip

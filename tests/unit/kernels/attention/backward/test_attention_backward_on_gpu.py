@@ -73,7 +73,7 @@ def inputs(queries=500, keys=700, dim=128):
 
 
 def formula(q, k, v, causal=True):
-    """In torch's operations, in float32."""
+    """Compute attention in torch's operations, in float32."""
     q, (k, v) = q.float(), (each.float().repeat_interleave(q.shape[1] // k.shape[1], 1) for each in (k, v))
     scores = q @ k.mT * q.shape[-1] ** -0.5
     if causal:
@@ -120,7 +120,7 @@ def test_plans_are_found_again():
 
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_forward_and_backward_captured_in_a_graph(deterministic):
-    """By autograd, as training does it; replayed on other data."""
+    """Autograd runs both passes, as in training; the graph is replayed on other data."""
     *tensors, dout = inputs()
     fresh = [each.detach().requires_grad_() for each in tensors]
 

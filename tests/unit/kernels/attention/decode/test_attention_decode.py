@@ -31,7 +31,7 @@ def expected(q, k, v, lengths, scale, *, causal=False, window=None, softcap=None
 def run(
     lengths, *, keys=None, heads=(2, 1), queries=1, dim=64, v_dim=None, dtype="fp16", splits=None, asked=None, **options
 ):  # fmt: skip
-    """What lies after a sequence in the cache is NaN."""
+    """Run and compare; NaN lies after each sequence in the cache."""
     kind = DTYPES[dtype]
     keys = keys or max(lengths)
     q = random(len(lengths), heads[0], queries, dim, kind=kind, seed=1)
@@ -109,7 +109,7 @@ def test_pages(rows, dim, v_dim):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_text_for_stock_triton(policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     for seed in range(5 if volume.is_full() else 1):
         run([200, 70], splits=2, asked={"stage": "ttgir", "schedule": policy, "seed": seed})
 
@@ -154,7 +154,7 @@ def test_wrong_operands_are_refused(changed, error, text):
 @pytest.mark.backend
 @pytest.mark.parametrize("rows", [None, 64, 256] if volume.is_full() else [None, 64])
 def test_compiled(rows):
-    """Nothing is spilled, and two programs fit on a multiprocessor."""
+    """The code spills nothing, and two programs fit on a multiprocessor."""
     kind = DTYPES["bf16"]
     q = np.empty((2, 32, 1, 128), kind)
     k = np.empty((2, 8, 1024, 128) if rows is None else (40, 8, rows, 128), kind)

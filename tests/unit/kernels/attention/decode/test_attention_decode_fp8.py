@@ -27,7 +27,7 @@ def run(
     lengths, *, keys=None, heads=(4, 2), queries=1, dim=64, v_dim=None, dtype="bf16", rows=None, scales=(None, None),
     q_factor=1.0, splits=2, asked=None, **options
 ):  # fmt: skip
-    """What lies after a sequence in the cache is NaN."""
+    """Run and compare; NaN lies after each sequence in the cache."""
     kind = DTYPES[dtype]
     keys, batch = keys or max(lengths), len(lengths)
     q = (random(batch, heads[0], queries, dim, kind=np.float32, seed=1) * q_factor).astype(kind)
@@ -94,7 +94,7 @@ def test_queries_that_fp16_does_not_have():
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_text_for_stock_triton(policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     for seed in range(5 if volume.is_full() else 1):
         run([200, 70], scales=(BY_HEAD, ONE), asked={"stage": "ttgir", "schedule": policy, "seed": seed})
 
@@ -130,7 +130,7 @@ def test_columns(queries):
 @pytest.mark.backend
 @pytest.mark.parametrize("dim", [64, 128, 256] if volume.is_full() else [128])
 def test_ptx(dim):
-    """What ptxas gets, on data: K and V are read without conflicts of banks."""
+    """The PTX runs on data: K and V are read without conflicts of banks."""
     q, k, v = (
         random(1, 4, 1, dim, kind=DTYPES["bf16"], seed=1),
         *(random(1, 1, 130, dim, kind=E4M3, seed=s) for s in (2, 3)),

@@ -137,7 +137,7 @@ def test_8_bits_in_torch_and_in_graphs():
     "options", [{"window": (100, None)}, {"softcap": 5.0}, {"window": (3, None), "causal": True}], ids=str
 )
 def test_limits(options):
-    """As `attention_forward`, whose last query stands at the last key, too."""
+    """Compare with `attention_forward`, whose last query stands at the last key, too."""
     q, k, v = random(2, 8, 7, 128), random(2, 2, 3000, 128, seed=1), random(2, 2, 3000, 128, seed=2)
     wanted = attention_forward(q, k, v, align="bottom-right", **options)
     if "window" in options:

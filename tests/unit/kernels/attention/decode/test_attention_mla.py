@@ -14,7 +14,7 @@ from tlx_xdsl.kernels.attention.decode.mla import attention_mla, attention_mla_l
 def run(
     lengths, *, heads=8, queries=1, dim=192, v_dim=128, dtype="bf16", rows=None, splits=2, asked=None, causal=False
 ):  # fmt: skip
-    """What lies after a sequence in the cache is NaN."""
+    """Run and compare; NaN lies after each sequence in the cache."""
     kind, keys, batch = DTYPES[dtype], max(lengths), len(lengths)
     q = random(batch, heads, queries, dim, kind=kind, seed=1)
     cache = random(batch, 1, keys, dim, kind=kind, seed=2)
@@ -60,7 +60,7 @@ def test_dimensions(dim, v_dim):
 @pytest.mark.parametrize("splits", [1, 2])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_text_for_stock_triton(policy, splits):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     for seed in range(5 if volume.is_full() else 1):
         run([100, 70], splits=splits, asked={"stage": "ttgir", "schedule": policy, "seed": seed})
 

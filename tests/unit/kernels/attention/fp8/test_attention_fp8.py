@@ -94,7 +94,7 @@ def numbers(*shape):
     ],
 )
 def test_scales(scales):
-    """One for all, one for each head, one for each head of each batch; in fp16 and for grouped heads."""
+    """Scales for all, for each head, for each head of each batch; in fp16 and for grouped heads."""
     run(4, 2, 100, 150, out="fp16", scales=scales)
 
 
@@ -121,7 +121,7 @@ def test_configurations(config):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("dim", [64, 128] if volume.is_full() else [128])
 def test_text_for_stock_triton(dim, policy):
-    """What is compiled for a GPU, under every order of tasks."""
+    """The text that a GPU's code is made of runs under every order of tasks."""
     other = AttentionFp8Config(2, 240, exact=False)
     for seed in range(5 if volume.is_full() else 1):
         for config in (None, other) if volume.is_full() or policy == POLICIES[-1] else (None,):

@@ -74,7 +74,7 @@ _switching = threading.RLock()
 
 @contextmanager
 def no_launches() -> Generator[None]:
-    """Within, launches of this thread do nothing: `kernel[grid](...)` of any kernel, tuned or not, `bind` and
+    """Turn launches of this thread into nothing: `kernel[grid](...)` of any kernel, tuned or not, `bind` and
     `interpret` of ours. Other threads' launches run.
     """
     me = threading.get_ident()
