@@ -330,7 +330,7 @@ def _written() -> dict[str, int]:
 
 
 def _stand_in_for_marimo() -> None:
-    """Where marimo is not there, let notebooks run as scripts: cells one after the other, as they stand in the file."""
+    """Let notebooks run as scripts where marimo is not there: cells one after the other, as they stand in the file."""
     if importlib.util.find_spec("marimo") is not None or "marimo" in sys.modules:
         return
     module = types.ModuleType("marimo")

@@ -1,6 +1,6 @@
 // The playground's page: an editor, a command line, and what the command shows. The worker does the work.
 
-const root = document.getElementById("playground");
+const root = document.getElementById("tlx-playground");
 const here = new URL(".", import.meta.url);
 const find = (name) => root.querySelector(`[data-part="${name}"]`);
 const editor = find("source"), line = find("line"), said = find("said"), output = find("output");
@@ -39,9 +39,17 @@ function showRun(found) {
   output.replaceChildren(...(text ? [element("pre", text)] : []));
   for (const [name, picture] of pictures) {
     output.append(element("p", name));
-    const frame = element("iframe", "", { title: name, sandbox: "allow-scripts" });
-    frame.srcdoc = name.endsWith(".svg") ? `<body style="margin:0;background:#fff">${picture}</body>` : picture;
-    output.append(frame);
+    // A link may bring code of anybody: what it writes is shown as a picture, or in a frame that can't reach this page.
+    if (name.endsWith(".svg")) {
+      const url = URL.createObjectURL(new Blob([picture], { type: "image/svg+xml" }));
+      const held = element("div", "", { class: "playground-picture" });
+      held.append(element("img", "", { src: url, alt: name }));
+      output.append(held);
+    } else {
+      const frame = element("iframe", "", { title: name, sandbox: "allow-scripts" });
+      frame.srcdoc = picture;
+      output.append(frame);
+    }
   }
 }
 

@@ -99,9 +99,10 @@ def with_links(markdown: str, page: str) -> str:
 
     def linked(match: re.Match[str]) -> str:
         code, line = match["code"], match["line"] or ""
+        block = match[0][match.start("code") - match.start() - len("```python\n") :]
         if line == "none" or not in_browser.kernels(code) or _TRITON.search(code):
-            return match[0]
-        return f"{match[0]}\n{_link(code, line, page)}\n"
+            return block
+        return f"{block}\n{_link(code, line, page)}\n"
 
     return markdown if page.startswith("notebooks/") else _BLOCK.sub(linked, markdown)
 

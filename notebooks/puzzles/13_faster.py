@@ -27,10 +27,10 @@ def _(mo):
     mo.md("""
     # 13. A faster specialised kernel
 
-    One task loads, one multiplies: as `tlx warp-specialize` writes them ([the page](warp-specialize.md)). The numbers are right, but the
+    One task loads, one multiplies: as `tlx warp-specialize` writes them (`docs/warp-specialize.md`). The numbers are right, but the
     ring has a single slot: a load begins when a product ends, and the tensor cores wait for it.
 
-    The check predicts the cycles of a launch by [the clock](clock.md) and wants two thirds of them. It needs stock Triton, whose PTX
+    The check predicts the cycles of a launch by the clock (`docs/clock.md`) and wants two thirds of them. It needs stock Triton, whose PTX
     the clock reads, and no GPU. `STAGES` is 3 there.
 
     Both tasks need the slot of step `k`, and its phase: how often has this slot been used before?

@@ -27,7 +27,7 @@ def _(mo):
     mo.md("""
     # 14. A Tensix core
 
-    [TTL](ttl.md) is another language, for another machine. A core has three threads: one reads tiles of 32 x 32 from memory, one
+    TTL (`docs/ttl.md`) is another language, for another machine. A core has three threads: one reads tiles of 32 x 32 from memory, one
     computes, one writes. They hand on blocks of tiles through circular buffers: `reserve` a block and fill it, `wait` for one and read
     it; at the end of `with` it is handed on, or given back.
 

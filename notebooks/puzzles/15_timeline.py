@@ -30,7 +30,7 @@ def _(mo):
     # 15. A timeline
 
     The clock has predicted a Hopper GEMM, `examples/hopper_gemm_ws.py`, twice: with two slots in its ring and with three
-    ([the clock](clock.md) says how). Below is the timeline of the run with two. Rows are warps under the name of their task, then
+    (`docs/clock.md` says how). Below is the timeline of the run with two. Rows are warps under the name of their task, then
     TMA, barriers, tensor cores and slots. A click on a span shows its line.
 
     Replace each `None` by a number.
@@ -47,13 +47,13 @@ def _(two):
 @app.cell
 def _():
     answers = {
-        # How many cycles does the kernel with two slots take, to the nearest thousand?
+        # At which cycle does the timeline of two slots end, to the nearest thousand?
         "cycles": None,
         # Part of the time, in percent, that `tensor core 1` multiplies: the length of its spans `product` over the whole.
         "busy": None,
         # The line of the kernel in which the warps of 'partition 0' wait longest, all spans `wait` together.
         "line": None,
-        # By how many percent is the run with three slots shorter?
+        # By how many percent is the timeline of three slots shorter?
         "gain": None,
     }
 

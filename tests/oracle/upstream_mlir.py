@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-import itertools
 import multiprocessing
 import re
 import shutil
 import subprocess
+import tempfile
 import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -65,12 +65,15 @@ def transformed(text: str, script: str) -> str:
     return _ask(_transformed, text, script)
 
 
-def run_kernel(text: str, function: str, grid: tuple[int, int, int], arguments: Sequence[Any]) -> list[np.ndarray]:
-    """Bufferize a module and run all programs of a grid; gives the arrays among the arguments as they are after it.
+def run_kernel(
+    text: str, function: str, grid: tuple[int, int, int], arguments: Sequence[Any], opt_level: int = 1
+) -> list[np.ndarray]:
+    """Make a shared library of a module, and run all programs of a grid (`examples/linalg/to_library.py`).
 
-    Numbers are numpy scalars. Raises UpstreamError with what MLIR says.
+    Numbers are numpy scalars. Returns the arrays among the arguments as they are after it.
+    Raises UpstreamError with what MLIR says.
     """
-    return _ask(_run_kernel, text, function, grid, list(arguments))
+    return _ask(_run_kernel, text, function, grid, list(arguments), opt_level)
 
 
 def run_function(text: str, function: str, arguments: Sequence[Any], results: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -112,7 +115,6 @@ def _ask(function: Any, *arguments: Any) -> Any:
         raise UpstreamError(f"upstream MLIR has no answer after {TIMEOUT:g} s") from error
 
 
-_BUFFERIZE = "one-shot-bufferize{allow-return-allocs-from-loops=1}"
 _BUFFERIZE_FUNCTIONS = (
     "one-shot-bufferize{allow-return-allocs-from-loops=1 bufferize-function-boundaries=1"
     " function-boundary-type-conversion=identity-layout-map},"
@@ -127,7 +129,6 @@ _TO_LLVM = (
 _PRINTERS = ("printI64", "printU64", "printF32", "printF64", "printF16", "printBF16", "printString", "printOpen",
              "printClose", "printComma", "printNewline")  # fmt: skip
 """Functions of the same runtime that `vector.print` calls."""
-_PRINTS_NOTHING = ctypes.CFUNCTYPE(None)(lambda: None)
 _COPY = re.compile(r"memref\.copy (%[\w#]+), (%[\w#]+) : (.+?) to (.+)$", re.MULTILINE)
 """A copy with strides lowers to a call of a runtime that the wheel lacks, `memrefCopy`: it becomes a loop instead."""
 
@@ -185,7 +186,7 @@ _CONVERSIONS = {
 """Functions of compiler-rt that LLVM calls on processors without an instruction for bf16; MLIR's engine has none."""
 
 
-def _compiled(text: str, function: str, bufferize: str) -> Any:
+def _compiled(text: str, function: str) -> Any:
     from torch_mlir import execution_engine, ir
 
     module = _parsed(text)
@@ -193,14 +194,12 @@ def _compiled(text: str, function: str, bufferize: str) -> Any:
         for op in module.body.operations:
             if op.operation.name == "func.func" and ir.StringAttr(op.attributes["sym_name"]).value == function:
                 op.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
-    _passed(module, bufferize)
+    _passed(module, _BUFFERIZE_FUNCTIONS)
     module = _parsed(_COPY.sub(r"linalg.copy ins(\1 : \3) outs(\2 : \4)", str(module)))
     _passed(module, _TO_LLVM)
     try:
         # Not -O3, which may contract what is computed: the numbers are compared.
         engine = execution_engine.ExecutionEngine(module, opt_level=1)
-        for name in _PRINTERS:
-            engine.raw_register_runtime(name, ctypes.cast(_PRINTS_NOTHING, ctypes.c_void_p))
         for name, function_of in _CONVERSIONS.items():
             engine.raw_register_runtime(name, ctypes.cast(function_of, ctypes.c_void_p))
         engine.lookup(function)
@@ -209,22 +208,26 @@ def _compiled(text: str, function: str, bufferize: str) -> Any:
         raise UpstreamError(str(error)) from None
 
 
-def _run_kernel(text: str, function: str, grid: tuple[int, int, int], arguments: list[Any]) -> list[np.ndarray]:
-    engine = _compiled(text, function, _BUFFERIZE)
-    call = engine.lookup(function)
-    index = [ctypes.c_int32() for _ in range(3)]
-    sizes = [ctypes.c_int32(size) for size in grid]
-    held = [_unranked(each) if isinstance(each, np.ndarray) else _number(each) for each in arguments]
-    # What the function does not take of it, it does not look at.
-    pointers = _pointers([*held, *index, *sizes])
-    for z, y, x in itertools.product(*map(range, reversed(grid))):
-        index[0].value, index[1].value, index[2].value = x, y, z
-        call(pointers)
+def _run_kernel(
+    text: str, function: str, grid: tuple[int, int, int], arguments: list[Any], opt_level: int
+) -> list[np.ndarray]:
+    from torch_mlir import ir
+
+    from examples.linalg.to_library import launch, write_library
+
+    with tempfile.TemporaryDirectory() as folder:
+        prints, library = Path(folder) / "prints.c", Path(folder) / "kernel.so"
+        prints.write_text("".join(f"void {name}() {{}}\n" for name in _PRINTERS))
+        try:
+            write_library(text, library, sources=[prints], opt_level=opt_level)
+        except (ir.MLIRError, RuntimeError) as error:
+            raise UpstreamError(str(error)) from None
+        launch(ctypes.CDLL(str(library)), function, grid, arguments)
     return [each for each in arguments if isinstance(each, np.ndarray)]
 
 
 def _run_function(text: str, function: str, arguments: list[Any], results: list[np.ndarray]) -> list[np.ndarray]:
-    engine = _compiled(text, function, _BUFFERIZE_FUNCTIONS)
+    engine = _compiled(text, function)
     values = [*arguments, *results]
     held = [ctypes.pointer(_ranked(each)) if isinstance(each, np.ndarray) else _number(each) for each in values]
     engine.lookup(function)(_pointers(held))
@@ -259,15 +262,3 @@ def _ranked(array: np.ndarray) -> ctypes.Structure:
     address = array.ctypes.data
     strides = [stride // array.itemsize for stride in array.strides]
     return Descriptor(address, address, 0, (ctypes.c_int64 * rank)(*array.shape), (ctypes.c_int64 * rank)(*strides))
-
-
-class _Unranked(ctypes.Structure):
-    _fields_ = (("rank", ctypes.c_int64), ("descriptor", ctypes.c_void_p))
-
-
-def _unranked(array: np.ndarray) -> Any:
-    """The descriptor of a memref of unknown rank, as a pointer to it."""
-    ranked = _ranked(array)
-    pointer = ctypes.pointer(_Unranked(array.ndim, ctypes.addressof(ranked)))
-    pointer.held = ranked  # A structure keeps no object alive that it has the address of.
-    return pointer

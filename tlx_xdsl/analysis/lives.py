@@ -1,4 +1,4 @@
-"""When a buffer is alive, as far as the order of the text says: from its first to its last use in each task.
+"""Lives of buffers, as far as the order of the text says: from the first to the last use in each task.
 
 Tasks run side by side, so each has a time of its own: the lines at which it uses buffers, in program order. What keeps
 two tasks apart are barriers, which is the checker's business (`tlx check`).

@@ -109,7 +109,7 @@ def installed(
 
 
 def torch_without_gpu(target: str = "sm_90a") -> AbstractContextManager[None]:
-    """Within, torch puts what is asked for on a GPU into the CPU's memory, and `torch.cuda` says that there is one.
+    """Put what is asked for on a GPU into the CPU's memory, and let `torch.cuda` say that there is a GPU.
 
     The GPU that is not there is of the kind `target`; its streams and events do nothing, and tensors say `is_cuda`.
     It holds for the whole process. `install(mode="cpu")` does so, too.

@@ -193,7 +193,7 @@ class Stream:
         self.cuda_stream = self.stream_id = self.device_index = 0
 
     def synchronize(self) -> None:
-        """Nothing."""
+        """Return at once: there is no GPU."""
 
     def query(self) -> bool:
         """True: all has run."""
@@ -206,17 +206,17 @@ class Stream:
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Nothing."""
+        """Return at once: there is no GPU."""
 
     def wait_stream(self, stream: Stream) -> None:
-        """Nothing."""
+        """Return at once: there is no GPU."""
 
     def __enter__(self) -> Stream:
         """The only stream is the current one."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing."""
+        """Leave everything as it is."""
 
 
 class Event:
@@ -230,10 +230,10 @@ class Event:
         self._at = time.perf_counter()
 
     def synchronize(self) -> None:
-        """Nothing."""
+        """Return at once: there is no GPU."""
 
     def wait(self, stream: Any = None) -> None:
-        """Nothing."""
+        """Return at once: there is no GPU."""
 
     def query(self) -> bool:
         """True: all before has run."""

@@ -39,7 +39,7 @@ ROWS, ACROSS = 16, 8
 
 @dataclass(frozen=True)
 class Holders:
-    """Who holds each element of a tensor; of copies the first."""
+    """Holders of the elements of a tensor; of copies the first."""
 
     ctas: NDArray[np.int64]
     """The CTA of the cluster, by element; the others likewise."""
@@ -253,7 +253,7 @@ def _leading(bases: Sequence[Ints], dim: int) -> int:
 
 @dataclass(frozen=True)
 class Flow:
-    """What a conversion moves from each holder to each other one, where holders are the smallest that exchange."""
+    """Elements that a conversion moves from each holder to each other one; holders are the smallest that exchange."""
 
     kind: ConversionKind
     holders: str

@@ -183,7 +183,7 @@ def _in_a_line(error: BaseException) -> str:
 
 @contextmanager
 def _triton_on_cpu() -> Generator[None]:
-    """Within, inductor generates Triton for CPUs, and its kernels are ours."""
+    """Let inductor generate Triton for CPUs, with our kernels."""
     config: Any = import_module("torch._inductor.config")
     asynchronous: Any = import_module("torch._inductor.async_compile").AsyncCompile
     utilities: Any = import_module("torch.utils._triton")

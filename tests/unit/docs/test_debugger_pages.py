@@ -98,7 +98,7 @@ def test_the_page_lists_all_commands():
 
 
 def test_the_files_for_an_editor_are_right():
-    """They are JSON, of the debugger that the extension declares, and the launch is one that the adapter takes."""
+    """The files are JSON, of the debugger that the extension declares, and the launch is one that the adapter takes."""
     extension, launch = (json.loads(each) for each in blocks(PAGE, "json"))
     (debugger,) = extension["contributes"]["debuggers"]
     assert all(each["type"] == debugger["type"] for each in launch["configurations"])

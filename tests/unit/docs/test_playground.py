@@ -134,7 +134,7 @@ def test_the_examples_of_the_pages_open_and_go_through_the_passes_without_numpy(
 
 
 def test_puzzles_are_scripts_in_the_playground(tmp_path):
-    """Without marimo, which a browser does not have, but with numpy."""
+    """Run a puzzle without marimo, which a browser does not have, but with numpy."""
     source = (ROOT / "notebooks" / "puzzles" / "01_add.py").read_text(encoding="utf-8")
     address = re.search(r'href="([^"]+)"', notebooks.page(ROOT / "notebooks" / "puzzles" / "01_add.py"))[1]
     assert address.startswith("../../playground.html#code=")
@@ -169,7 +169,10 @@ def test_a_product_of_128_is_run_and_checked_with_numpy(tmp_path):
 
 
 def site(folder):
-    """The files of the playground below a folder, as the built site has them, with a page of nothing else."""
+    """The files of the playground below a folder, as the built site has them, with a page of nothing else.
+
+    Its heading has the anchor that mkdocs gives it.
+    """
     for name, held in playground.files().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -177,8 +180,10 @@ def site(folder):
     for name in ("playground.js", "worker.js"):
         shutil.copy(playground.FOLDER / name, folder / "playground" / name)
     page = (ROOT / "docs" / "playground.md").read_text(encoding="utf-8")
-    (part,) = re.findall(r'<div id="playground".*?</script>\n', page, re.DOTALL)
-    (folder / "playground.html").write_text(f'<!doctype html><meta charset="utf-8">{part}', encoding="utf-8")
+    (part,) = re.findall(r'<div id="tlx-playground".*?</script>\n', page, re.DOTALL)
+    (folder / "playground.html").write_text(
+        f'<!doctype html><meta charset="utf-8"><h1 id="playground">Playground</h1>{part}', encoding="utf-8"
+    )
 
 
 needs_pyodide = pytest.mark.skipif(
@@ -203,7 +208,7 @@ class Served(http.server.SimpleHTTPRequestHandler):
 
 
 WATCH = """<script type="module">
-const root = document.getElementById("playground"), part = (name) => root.querySelector(`[data-part="${name}"]`);
+const root = document.getElementById("tlx-playground"), part = (name) => root.querySelector(`[data-part="${name}"]`);
 const settled = () => new Promise((done) => {
   const look = () => ["done", "wrong", "failed"].includes(root.dataset.state) ? done() : setTimeout(look, 50);
   setTimeout(look, 50);
@@ -215,7 +220,9 @@ Object.assign(notes, { seconds: performance.now() / 1000, state: root.dataset.st
   numpy: root.dataset.times });
 part("map").click();
 await settled();
-notes.picture = root.querySelector("iframe")?.srcdoc ?? part("output").textContent;
+const picture = root.querySelector("img");
+await picture?.decode();
+notes.picture = picture ? [picture.alt, picture.naturalWidth] : part("output").textContent;
 part("source").value = part("source").value.replace("tl.cdiv", "tl.cdivv");
 part("passes").click();
 await settled();
@@ -227,7 +234,7 @@ await fetch("/notes", { method: "POST", body: JSON.stringify(notes) });
 @needs_browser
 @needs_pyodide
 def test_the_page_shows_the_passes_in_a_browser(tmp_path):
-    """From a cold page: a new profile, nothing cached."""
+    """The page begins cold: a new profile, nothing cached."""
     site(tmp_path)
     with (tmp_path / "playground.html").open("a", encoding="utf-8") as page:
         page.write(WATCH)
@@ -250,7 +257,9 @@ def test_the_page_shows_the_passes_in_a_browser(tmp_path):
     notes = Served.notes
     assert (notes["state"], notes["line"]) == ("done", LINE), notes
     assert {"frontend", "tlx-storage-alias-lowering", "result"} <= set(notes["passes"])
-    assert "<svg" in notes["picture"]
+    name, width = notes["picture"]
+    assert name == "map.svg"
+    assert width > 500
     assert re.match(r"kernel\.py:\d+:\d+: error: .*did you mean 'cdiv'", notes["wrong"])
     print(f"\nfrom a cold page to the passes: {notes['seconds']:.1f} s")
     # Alone on two cores it takes some 9 s; other tests may have the cores.

@@ -144,7 +144,7 @@ def test_progress_that_was_changed_by_hand_is_begun_anew(tmp_path, monkeypatch, 
 
 
 def test_marimo_runs_a_puzzle_when_it_is_opened():
-    """Its default is to wait, and it ignores a setting in the header of a notebook."""
+    """The default of marimo is to wait, and it ignores a setting in the header of a notebook."""
     manager = pytest.importorskip("marimo._config.manager")
     found = manager.get_default_config_manager(current_path=str(FOLDER / "01_add.py")).get_config()
     assert found["runtime"]["auto_instantiate"]

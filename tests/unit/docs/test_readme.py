@@ -39,17 +39,26 @@ def test_the_links_lead_to_every_page():
     assert linked == {page.name for page in (ROOT / "docs").glob("*.md")}
 
 
-def test_a_page_leads_to_its_notes():
-    """Links between the pages lead somewhere, and each note has one."""
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\s-]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_between_pages_lead_to_a_heading():
+    """The link may come from any page; each note has one."""
     pages = sorted((ROOT / "docs").rglob("*.md"))
     linked: set[Path] = set()
-    generated = ("reference/", "notebooks/", "index.md")
-    for page in pages:
-        text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-        for target in re.findall(r"\]\(((?!https?:)[^)#\s]+\.md)", text):
+    generated = ("reference/", "notebooks/", "index.md", "playground.md")
+    for page in (ROOT / "README.md", *pages):
+        text = re.sub(r"```.*?```|`[^`\n]*`", "`", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target, anchor in re.findall(r"\]\(((?!https?:)[^)#\s]+\.md)#?([^)\s]*)\)", text):
             to = (page.parent / target).resolve()
-            assert to.exists() or str(to.relative_to(ROOT / "docs")).startswith(generated), f"{page.name}: {target}"
-            linked.add(to)
+            if not str(to.relative_to(ROOT)).removeprefix("docs/").startswith(generated):
+                assert to.exists(), f"{page.name}: {target}"
+                assert not anchor or anchor in anchors(to), f"{page.name}: {target}#{anchor}"
+                linked.add(to)
     assert {page for page in pages if page.parent.name == "notes"} <= linked
 
 

@@ -52,7 +52,7 @@ class Digit(Opaque):
         )  # fmt: skip
 
     def __str__(self) -> str:
-        """In Python's spelling."""
+        """Print the term in Python's spelling."""
         what = f"i{self.dim}" if self.of is None else spelled_term(self.of)
         start = f"{self.start} + " if self.start.terms else ""
         return f"(({start}{what}) {'//' if self.is_quotient else 'mod'} {self.divisor})"
@@ -103,7 +103,7 @@ class Comparison(Opaque):
         )  # fmt: skip
 
     def __str__(self) -> str:
-        """In Python's spelling."""
+        """Print the comparison in Python's spelling."""
         parts = [f"{self.base}"] if self.base.terms else []
         parts += [f"({stride})*i{dim}" for dim, stride in self.strides]
         parts += [f"({factor})*{spelled_term(term)}" for term, factor in self.terms]

@@ -111,7 +111,7 @@ def _tiles(nest: linalg.GenericOp) -> list[Tile]:
             continue
         if tile.fill is not None or tile.bounds == (0, size):
             found.append(tile)
-    # From the first tile on that something is written behind.
+    # From the first tile on that something is written after.
     loops = {tile.loop for tile in found}
     fills = {tile.fill for tile in found}
     op: Operation | None = nest.prev_op

@@ -18,7 +18,7 @@ from tlx_xdsl.runtime.bundle.c_launcher import in_comment
 from tlx_xdsl.runtime.bundle.c_text import c_names
 from tlx_xdsl.version import __version__
 
-from .text import CPU_CHECK, HEADER, PRINT, PRINTS, SOURCE, WORK, WORK_WITH_SCRATCH
+from .text import CPU_CHECK, HEADER, PRINT, PRINTS, SOURCE, SVE_CHECK, WORK, WORK_WITH_SCRATCH
 
 if TYPE_CHECKING:
     from ..codegen.host import Host
@@ -130,7 +130,7 @@ class CpuLauncher:
         refusals = {
             0: "no error",
             _NO_MEMORY: f"no memory for {known.scratch_bytes} bytes of scratch",
-            _WRONG_CPU: f"the kernel was compiled for {known.cpu}, which has instructions that this CPU lacks",
+            _WRONG_CPU: f"the kernel was compiled for {self._cpu()}, which has instructions that this CPU lacks",
             _BAD_GRID: "a grid has up to 2147483647 programs along an axis, and less than 2^63",
         }
         checks = ""
@@ -154,6 +154,11 @@ class CpuLauncher:
             passed=", ".join(["gridX", "gridY", "gridZ", *(name for each in self._arguments for name in each.names)]),
         )
 
+    def _cpu(self) -> str:
+        features = self._kernel.host.features
+        sve = f" with SVE of {8 * features.vector_bytes} bits" if features.sve else ""
+        return f"{self._kernel.metadata.cpu}{sve}"
+
     def _parameters(self) -> str:
         grid = ", ".join(f"uint32_t grid{axis}" for axis in "XYZ")
         return ",\n    ".join([grid, *(", ".join(each.parameters) for each in self._arguments)])
@@ -169,7 +174,8 @@ class CpuLauncher:
 
     def _includes(self) -> list[str]:
         printing = ["inttypes", "stdio"] if self._printing() else []
-        return [*printing, *(["stdlib"] if self._kernel.metadata.scratch_bytes else []), "string"]
+        sve = ["sys/prctl"] if self._kernel.host.features.sve else []
+        return [*printing, *sve, *(["stdlib"] if self._kernel.metadata.scratch_bytes else []), "string"]
 
     def _prints(self) -> str:
         functions = [
@@ -179,6 +185,8 @@ class CpuLauncher:
         return PRINTS.substitute(name=self._name, functions="\n".join(functions)) if functions else ""
 
     def _cpu_check(self) -> str:
+        if (features := self._kernel.host.features).sve:
+            return SVE_CHECK.substitute(bytes=features.vector_bytes, wrong_cpu=_WRONG_CPU)
         wanted = [each for each in _CHECKED_FEATURES if self._kernel.host.has(each)]
         if not wanted:
             return ""

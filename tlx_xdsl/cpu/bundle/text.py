@@ -138,6 +138,16 @@ CPU_CHECK = Template("""\
 #endif
 """)
 
+SVE_CHECK = Template("""\
+#if defined(__linux__) && defined(__aarch64__)
+    {
+        int bytes = prctl(51, 0, 0, 0, 0); /* PR_SVE_GET_VL */
+        if (bytes < 0 || (bytes & 0xffff) < $bytes)
+            return -$wrong_cpu;
+    }
+#endif
+""")
+
 PRINTS = Template("""\
 #if defined(__cplusplus)
 #define TLX_THREAD_LOCAL thread_local

@@ -19,9 +19,11 @@ class Features:
     hardware_half: bool
     """Has instructions that convert between f16 and f32."""
     vector_bytes: int
-    """Of a register: 64, 32 or 16."""
+    """Bytes of a register: 64, 32 or 16."""
     registers: int
     """Vector registers: 32 or 16."""
+    sve: bool = False
+    """Has Arm's vectors of no fixed length, in registers of at least `vector_bytes`."""
 
     @staticmethod
     def of(features: Mapping[str, bool], triple: str) -> Features:
@@ -29,7 +31,7 @@ class Features:
 
         Every 64-bit Arm has conversions of f16, registers of 16 bytes and 32 of them (Arm ARM, "A64 Advanced SIMD").
         """
-        if triple.startswith(("aarch64", "arm64")):
+        if _is_arm(triple):
             return Features(hardware_half=True, vector_bytes=16, registers=32)
         has_512 = features.get("avx512f", False)
         vector_bytes = 64 if has_512 else 32 if features.get("avx2", False) or features.get("avx", False) else 16
@@ -45,14 +47,23 @@ LEVELS: dict[str, tuple[str, ...]] = {"x86-64": (), "x86-64-v2": _V2, "x86-64-v3
 """Instructions that many CPUs have in common, beside those of every x86-64: the x86-64 psABI, "Micro-Architecture
 Levels". LLVM knows them as CPUs by these names."""
 
+_ARM = {"arm64": 16, "arm64-sve256": 32, "arm64-sve512": 64}
+"""64-bit Arms and the bytes of their vector registers: NEON is in all, those of SVE are at least so long."""
+
+_SYSTEMS = {
+    "linux": ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"),
+    "macos": ("x86_64-apple-macosx10.15.0", "arm64-apple-macosx11.0.0"),
+    "windows": ("x86_64-pc-windows-msvc", "aarch64-pc-windows-msvc"),
+}
+"""Target triples for x86-64 and for Arm. Objects are ELF, Mach-O and COFF."""
+
 NATIVE = "native"
 """The name of the CPU of this machine, whichever it is."""
 
 _ANY_ARM = "generic"
 """LLVM's name of what every 64-bit Arm has."""
 
-LINUX_ON_ARM = "aarch64"
-"""The name of what every 64-bit Arm has, with Linux on it, on machines of other kinds too."""
+_OTHER_NAMES = {_ANY_ARM: "arm64", "aarch64": "linux-arm64"}
 
 
 @dataclass(frozen=True)
@@ -103,22 +114,34 @@ def host() -> Host:
 
 
 def named_host(name: str) -> Host:
-    """Return this machine, or all of its architecture that have some instructions: `x86-64-v3`, `generic` for Arm.
+    """Return this machine, or all CPUs that have some instructions, with this system or with another one.
 
-    `aarch64` is every 64-bit Arm with Linux; its code can't be loaded on other machines.
+    `x86-64-v3` and `arm64` are of this machine's architecture and system; `linux-arm64`, `macos-arm64` or
+    `windows-x86-64-v3` name the system too, and their code can't be loaded on other machines.
     Raises InputError for an unknown name, and as `host` does.
     """
     own = host()
     if name == NATIVE:
         return own
-    if name == LINUX_ON_ARM:
-        binding, triple = llvm(), "aarch64-unknown-linux-gnu"
+    level, triple = _OTHER_NAMES.get(name, name), own.triple
+    system, _, rest = level.partition("-")
+    if system in _SYSTEMS:
+        level, triple = rest, _SYSTEMS[system][rest in _ARM]
+        binding = llvm()
         binding.initialize_all_targets()
         binding.initialize_all_asmprinters()
-        return Host(triple, _ANY_ARM, "", Features.of({}, triple))
-    is_arm = own.triple.startswith(("aarch64", "arm64"))
-    known = {_ANY_ARM: ()} if is_arm else LEVELS if own.triple.startswith("x86_64") else {}
-    if name not in known:
-        raise InputError(f"unknown CPU '{name}', expected one of {', '.join((NATIVE, *known, LINUX_ON_ARM))}")
-    attributes = ",".join(f"+{each}" for each in known[name])
-    return Host(own.triple, name, attributes, Features.of(dict.fromkeys(known[name], True), own.triple))
+    if _is_arm(triple) and level in _ARM and (_ARM[level] == 16 or "linux" in triple):
+        features = Features(hardware_half=True, vector_bytes=_ARM[level], registers=32, sve=_ARM[level] > 16)
+        return Host(triple, "apple-m1" if "apple" in triple else _ANY_ARM, "+sve" if features.sve else "", features)
+    if triple.startswith("x86_64") and level in LEVELS:
+        attributes = ",".join(f"+{each}" for each in LEVELS[level])
+        return Host(triple, level, attributes, Features.of(dict.fromkeys(LEVELS[level], True), triple))
+    here = _ARM if _is_arm(own.triple) else LEVELS if own.triple.startswith("x86_64") else ()
+    raise InputError(
+        f"unknown CPU '{name}', expected one of {', '.join((NATIVE, *here))}, or one of a system: "
+        f"{', '.join(f'{system}-{each}' for system in _SYSTEMS for each in ('x86-64-v3', 'arm64'))}, ..."
+    )
+
+
+def _is_arm(triple: str) -> bool:
+    return triple.startswith(("aarch64", "arm64"))

@@ -71,6 +71,15 @@ def _machine(target: Host, opt_level: int) -> Any:
     )
 
 
+LIBRARY_CALLS = ("ceil", "ceilf", "floor", "floorf", "fma", "fmaf", "memcpy", "memmove", "memset", "rint", "rintf",
+                 "trunc", "truncf", "__chkstk", "_fltused")  # fmt: skip
+"""What code calls that LLVM makes of instructions: where a CPU has none (x86-64 before SSE4.1, or without FMA), of
+large copies, and on Windows of stack frames larger than a page. Objects of Windows with floats refer to the last."""
+
+_FLOATS_USED = ctypes.c_int(0x9875)
+"""What a C compiler of Windows gives to every program under the name `_fltused`, to be referred to and not read."""
+
+
 @dataclass(frozen=True)
 class Loaded:
     """Functions of an object file in the memory of this process, as long as this object lives."""
@@ -88,6 +97,10 @@ def load(code: bytes, symbol: str, externals: Mapping[str, Any]) -> Loaded:
     """
     binding = llvm()
     library = binding.JITLibraryBuilder().add_object_img(code).export_symbol(symbol)
+    for name in LIBRARY_CALLS if sys.platform == "win32" else ():
+        # Elsewhere the loader finds them in the process.
+        if (address := _address_of(name)) is not None:
+            library.import_symbol(name, address)
     for name, function in externals.items():
         address = _address_of(name) if function is None else ctypes.cast(function, ctypes.c_void_p).value
         if address is None:
@@ -111,7 +124,9 @@ def _linker() -> Any:
 
 
 def _address_of(name: str) -> int | None:
-    """A function of the C library or of its mathematics."""
+    """A function of the C library or of its mathematics, or what stands for one."""
+    if name == "_fltused":
+        return ctypes.addressof(_FLOATS_USED)
     for library in _libraries():
         try:
             return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
@@ -122,6 +137,6 @@ def _address_of(name: str) -> int | None:
 
 def _libraries() -> list[Any]:
     if sys.platform == "win32":
-        return [ctypes.CDLL("ucrtbase"), ctypes.CDLL("msvcrt")]
+        return [ctypes.CDLL(name) for name in ("ucrtbase", "msvcrt", "ntdll")]
     found = ctypes.util.find_library("m")
     return [ctypes.CDLL(None), *([ctypes.CDLL(found)] if found is not None else [])]

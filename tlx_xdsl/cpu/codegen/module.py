@@ -71,7 +71,11 @@ def llvm_module(module: ModuleOp, target: Host, *, checks: bool) -> tuple[str, M
         for number, argument in enumerate(given)
     )
     symbols = tuple(sorted(name for name in declarations if not name.startswith("llvm.")))
-    text = "\n".join([*declarations.values(), *texts, _ATTRIBUTES, ""])
+    attributes = _ATTRIBUTES
+    if target.features.sve:
+        # Vectors of a fixed length take registers that are at least as long; without it, those of NEON.
+        attributes = attributes.replace(_PLAIN, f"{_PLAIN} vscale_range({target.features.vector_bytes // 16},16)")
+    text = "\n".join([*declarations.values(), *texts, attributes, ""])
     return text, Metadata(
         name, f"{name}_run", arguments, sizes[name], tuple(sites.found), symbols, checks, target.triple, target.cpu
     )

@@ -164,6 +164,12 @@ class FillOp(ops.FillOp):
     traits = EFFECTS
 
 
+class CopyOp(ops.CopyOp):
+    """The outputs with the elements of the inputs."""
+
+    traits = EFFECTS
+
+
 def _print_dimensions(printer: Printer, name: str, dimensions: DenseArrayBase[IntegerType]) -> None:
     printer.print_string(f" {name} = ")
     with printer.in_square_brackets():

@@ -177,7 +177,8 @@ def sitofp(op: Operation) -> Unary:
     """Convert a signed number: the bit 1 is -1."""
     target = dtype_of(op.results[0].type)
     if dtype_of(op.operands[0].type).kind == "b":
-        return lambda value: -value.astype(target)
+        # Negated as an integer: a float would be -0.0 for the bit 0.
+        return lambda value: integer_to(-value.astype(np.int8), target)
     return lambda value: integer_to(value, target)
 
 

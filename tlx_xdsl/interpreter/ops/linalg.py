@@ -96,6 +96,16 @@ def fill(op: linalg.FillOp, _planner: Planner) -> Built:
     return Kind.PURE, run
 
 
+@_structured(linalg.CopyOp)
+def copy(op: linalg.CopyOp, _planner: Planner) -> Built:
+    """The elements of the input."""
+
+    def run(value: Array, _out: Array) -> Array:
+        return value
+
+    return Kind.PURE, run
+
+
 @_structured(linalg.TransposeOp)
 def transpose(op: linalg.TransposeOp, _planner: Planner) -> Built:
     """The dimensions in another order."""

@@ -8,7 +8,7 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
 * Tiles of others. The epilogue rounds the f32 sums to the type of A and stores them to memory of its own GPU, where
   each program has room for a few tiles (`outgoing`). The copier, one warp of each program, stores them to the owner,
   and signals. Nothing else waits for the way to the other GPU: all programs end a tile at about the same time, and what
-  they send takes nearly as long as the next tile. TMA would have the loads of the product wait behind such stores.
+  they send takes nearly as long as the next tile. TMA would have the loads of the product wait for such stores.
 * Tiles of its own. A consumer waits for the signals of this tile and begins to load the others' parts, then multiplies,
   and adds in f32 in the order of ranks; its own sums, which are still in registers, are not rounded. The result is
   rounded once, to its type. The same on each run: deterministic.

@@ -120,7 +120,7 @@ class _Picture:
         self.y = 8.0
 
     def draw(self) -> None:
-        """Everything, from top to bottom."""
+        """Draw the title, the layout in words, and its picture, from top to bottom."""
         drawn = self.drawn
         self._line(drawn.title, "title")
         self._line(describe(drawn.layout))

@@ -121,7 +121,7 @@ class _Picture:
         self.y += 14
 
     def _time(self, task: str) -> None:
-        """Who is alive when in a task: its lines from left to right, a bar for each array."""
+        """Draw the lives of arrays in a task: its lines from left to right, a bar for each array."""
         moments = self.map.moments[task]
         files = ", ".join(dict.fromkeys(PurePath(place.filename).name for place in moments))
         self._text(12, self.y + 14, f"alive in {task}, by line of {files}", "memory")

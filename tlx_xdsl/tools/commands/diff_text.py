@@ -31,7 +31,7 @@ _UNKNOWN_WIDTH = 160
 
 
 def diff(stages: Sequence[Stage], name: str, *, side_by_side: bool = False) -> str:
-    """What the pass `name` changed, as standard output shows it, without locations; in words where that is nothing.
+    """Return what the pass `name` changed, as standard output shows it, without locations; in words for no change.
 
     Without colours and not side by side it is a unified diff, which other programs read.
     Raises CompilationError when there is no such pass in the pipeline.

@@ -83,7 +83,7 @@ class _Failure(Exception):
 
 @dataclass(frozen=True)
 class _Variable:
-    """Something with children."""
+    """A variable with children."""
 
     text: str
     """The expression that gives it; empty for a scope."""
@@ -281,7 +281,7 @@ class Adapter:
         return {"breakpoints": answers}
 
     def set_exception_breakpoints(self, _arguments: dict[str, Any]) -> dict[str, Any]:
-        """Nothing to choose: a run that is wrong stops where it is."""
+        """Offer no choice: a run that is wrong stops where it is."""
         return {"breakpoints": []}
 
     # Moves -----------------------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ class Adapter:
         return self._went(self._now.go_on(-1))
 
     def pause(self, _arguments: dict[str, Any]) -> Any:
-        """Nothing runs: it stands already."""
+        """Report a stop: nothing runs, it stands already."""
         return {}, [self._stopped("pause")]
 
     # What is there ---------------------------------------------------------------------------------------------------

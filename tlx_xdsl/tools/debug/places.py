@@ -32,7 +32,7 @@ class Hit:
 
 
 class Place(Protocol):
-    """Something that events change."""
+    """A place that events change."""
 
     text: str
     """Its name."""
@@ -57,7 +57,7 @@ class Place(Protocol):
 
 @dataclass
 class _InBlock:
-    """Something in a thread block."""
+    """A place in a thread block."""
 
     text: str
     cluster: int

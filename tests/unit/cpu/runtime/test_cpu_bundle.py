@@ -18,6 +18,7 @@ import pytest
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
+from tests.unit.cpu.codegen.emulated import commands, missing
 from tlx_xdsl.cpu.bundle.launcher import c_string
 from tlx_xdsl.cpu.bundle.write import BUNDLED, write_cpu_bundle
 from tlx_xdsl.cpu.codegen.host import NATIVE, host, named_host
@@ -366,3 +367,44 @@ def test_what_is_no_bundle_is_refused(tmp_path):
     (tmp_path / "axpy" / "manifest.json").write_text("{}")
     with pytest.raises(BundleError, match="a kernel for a GPU here"):
         write_cpu_bundle(tmp_path, axpy, AXPY)
+
+
+_ON_SVE = """
+#include "axpy.h"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    float *x = aligned_alloc(64, 640), *y = aligned_alloc(64, 640), *out = aligned_alloc(64, 640);
+    for (int at = 0; at < 150; ++at)
+        x[at] = at, y[at] = 1 + at, out[at] = -1;
+    int status = axpy_launch(3, 1, 1, x, y, out, 150, 2.0f);
+    for (int at = 0; at < 150 && !status; ++at)
+        if (out[at] != 2 * x[at] + y[at])
+            return 1;
+    puts(status ? axpy_error(status) : "right");
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(missing("linux-arm64-sve512") is not None, reason=str(missing("linux-arm64-sve512")))
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("max,sve512=on", "right"),
+        ("max,sve256=on", "the kernel was compiled for generic with SVE of 512 bits, which has instructions"),
+        ("cortex-a57", "the kernel was compiled for generic with SVE of 512 bits, which has instructions"),
+    ],
+)
+def test_code_for_sve_runs_where_registers_are_as_long(tmp_path, model, said):
+    folder = write_cpu_bundle(tmp_path, axpy, AXPY, cpu="linux-arm64-sve512")
+    (folder / "main.c").write_text(_ON_SVE)
+    compiler, (emulator, *_) = commands("linux-arm64-sve512")
+    for command in (
+        [*compiler, "-Wall", "-Werror", "-static", "-o", "main", "main.c", "axpy.c", "axpy.o", "-lm"],
+        [emulator, "-cpu", model, "./main"],
+    ):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(said)

@@ -99,7 +99,7 @@ def run():
 
 @pytest.mark.parametrize("place", ["tiles[1][3, 4]", "dst[50, 3]", "full[0]"])
 def test_who_wrote_it_agrees_with_what_memory_holds(run, place):
-    """Between two writes that are found, a place holds what the first has written: looked at event by event."""
+    """A place holds what the first of two writes has written until the second one: looked at event by event."""
     run.go(len(run) - 1)
     found = run.place(place)
     hits = run.history(found)
@@ -311,7 +311,7 @@ def scalars(x, out, n):
 
 
 def test_recording_costs_at_most_three_times_a_run():
-    """Of a kernel of numbers, the worst case: each event is an operation on one number."""
+    """Record a kernel of numbers, the worst case: each event is an operation on one number."""
     source = source_of_kernel(scalars)
     arguments = bound(source, [np.ones(2000, np.float32), np.zeros(1, np.float32), 2000], {})
 

@@ -140,7 +140,7 @@ def scaled(b: Builder, x: Value, exponent: Value, features: Features) -> Value:
 
     In two factors where no instruction does it, so that neither of them nor the product on the way is out of range.
     """
-    if features.vector_bytes == 64 and x.lanes * (4 if x.element == F32 else 8) in (16, 32, 64):
+    if features.vector_bytes == 64 and not features.sve and x.lanes * (4 if x.element == F32 else 8) in (16, 32, 64):
         size = 8 * x.lanes * (4 if x.element == F32 else 8)
         mask = Value("-1", I16 if x.lanes == 16 else "i8")
         operands = [x, exponent, Value("zeroinitializer", x.element, x.lanes), mask]

@@ -1,8 +1,7 @@
-"""Runs a module as machine code of 64-bit Arm, in QEMU's emulation of a Linux process.
+"""Runs a module as machine code of other CPUs with Linux, each in QEMU's emulation of a process.
 
-`QEMU_AARCH64` and `CC_AARCH64` are the commands, where they are not `qemu-aarch64` and `aarch64-linux-gnu-gcc`: those
-of Debian's packages `qemu-user` and `gcc-aarch64-linux-gnu`.
-
+Debian has what it takes in the packages `qemu-user`, `gcc` and `gcc-aarch64-linux-gnu`; `QEMU_AARCH64`, `QEMU_X86_64`,
+`CC_AARCH64` and `CC_X86_64` are the commands where they have other names.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.unit.cpu.codegen.native import FENCE, bits, bufferized
-from tlx_xdsl.cpu.codegen.host import LINUX_ON_ARM, named_host
+from tlx_xdsl.cpu.codegen.host import named_host
 from tlx_xdsl.cpu.codegen.llvm import Compiled, optimized
 from tlx_xdsl.cpu.codegen.metadata import Metadata
 from tlx_xdsl.cpu.codegen.module import llvm_module
@@ -67,24 +66,44 @@ int main(int count, char **names)
 """
 
 
-def emulator() -> list[str] | None:
-    """Return the commands of the compiler and of QEMU; None where one of them is missing."""
-    commands = [os.environ.get(name, usual) for name, usual in (
-        ("CC_AARCH64", "aarch64-linux-gnu-gcc"), ("QEMU_AARCH64", "qemu-aarch64"),
-    )]  # fmt: skip
-    return commands if all(shutil.which(shlex.split(each)[0]) for each in commands) else None
+MODELS = {
+    "linux-arm64": "cortex-a57",
+    "linux-arm64-sve256": "max,sve256=on",
+    "linux-arm64-sve512": "max,sve512=on",
+    "linux-x86-64": "Opteron_G1",
+    "linux-x86-64-v2": "Nehalem",
+    "linux-x86-64-v3": "Haswell",
+}
+"""QEMU's CPU that has the instructions of a name of ours, and few others: on another one a kernel ends with a signal.
+QEMU has no AVX-512. Longer vectors of SVE than ours are off."""
 
 
-def lowered_for_arm(module: ModuleOp) -> tuple[Compiled, Metadata]:
-    """Compile a module of plain Triton for every 64-bit Arm."""
-    target = named_host(LINUX_ON_ARM)
+def commands(name: str) -> tuple[list[str], list[str]]:
+    """Return how a C compiler and QEMU are called for a CPU; their first words may not be installed."""
+    kind, compiler = ("AARCH64", "aarch64-linux-gnu-gcc") if "arm64" in name else ("X86_64", "x86_64-linux-gnu-gcc")
+    emulator = os.environ.get(f"QEMU_{kind}", f"qemu-{kind.lower()}")
+    return shlex.split(os.environ.get(f"CC_{kind}", compiler)), [*shlex.split(emulator), "-cpu", MODELS[name]]
+
+
+def missing(name: str) -> str | None:
+    """Return why a CPU can't be emulated, or None."""
+    absent = [command[0] for command in commands(name) if shutil.which(command[0]) is None]
+    return f"{' and '.join(absent)} not installed" if absent else None
+
+
+def lowered_for(name: str, module: ModuleOp) -> tuple[Compiled, Metadata]:
+    """Compile a module of plain Triton for a CPU of a name (`named_host`)."""
+    target = named_host(name)
     text, metadata = llvm_module(bufferized(module), target, checks=False)
     return optimized(text, target=target), metadata
 
 
-def run_on_arm(module: ModuleOp, grid: tuple[int, int, int], values: Sequence[Any], folder: Path) -> int:
-    """Run all programs; arrays have what was written. The status of the kernel, 0 if none of its checks has failed."""
-    made, metadata = lowered_for_arm(module)
+def run_on(name: str, module: ModuleOp, grid: tuple[int, int, int], values: Sequence[Any], folder: Path) -> int:
+    """Run all programs on a CPU of `MODELS`; arrays have what was written.
+
+    Returns the status of the kernel: 0 if none of its checks has failed.
+    """
+    made, metadata = lowered_for(name, module)
     (folder / "kernel.o").write_bytes(made.object_code())
     (folder / "process.c").write_text(_PROCESS % {"symbol": metadata.symbol, "fence": _FENCE_BYTES})
     fence = np.resize(FENCE, _FENCE_BYTES).tobytes()
@@ -96,15 +115,13 @@ def run_on_arm(module: ModuleOp, grid: tuple[int, int, int], values: Sequence[An
         else:
             parts += [struct.pack("<q", -1), bits(value, argument.type).ljust(8, b"\0")]
     (folder / "in").write_bytes(b"".join(parts))
-    commands = emulator()
-    assert commands is not None
-    compiler, qemu = map(shlex.split, commands)
+    compiler, qemu = commands(name)
     for command in (
         [*compiler, "-w", "-static", "-o", "process", "process.c", "kernel.o", "-lm"],
         [*qemu, "./process", "in", "out"],
     ):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, (done.returncode, done.stderr)
     result = (folder / "out").read_bytes()
     at = 8
     for value in values:
