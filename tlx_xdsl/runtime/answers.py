@@ -62,8 +62,8 @@ def judged(
 ) -> Verdict:  # fmt: skip
     """Run a kernel in each of ORDERS on the arguments that `interpret` takes, and compare what it writes.
 
-    Before each run, arrays of `expected` are filled with NaN, and `prepare` is called, to reset others. `tolerance` is
-    a part of the largest expected number. Reports of the interpreter, also between programs in global memory, and
+    Before each run arrays of `expected` are filled with NaN, and `prepare` is called, to reset others. `tolerance` is a
+    part of the largest expected number. Reports of the interpreter, also between programs in global memory, and
     errors of the frontend are wrong answers, and so is unfinished work.
     """
     turns = 0

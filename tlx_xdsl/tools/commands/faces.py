@@ -70,6 +70,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
         help="with --stage ptx: run the TTGIR in the interpreter, too, and compare (the default)",
     )  # fmt: skip
     add_run_arguments(parser)
+    parser.add_argument("--svg", metavar="FILE", help="with --profile --stage cpu: write the profile as a picture")
     add_format_argument(parser)
     parser.add_argument("--watch", action="store_true", help="run again whenever the file changes, until Ctrl-C")
     timeline = parser.add_argument_group(

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl import wings
 from tlx_xdsl.analysis.module_attrs import cluster_dims
 from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.interpreter.plan import kernel_of
+from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor
@@ -64,8 +66,11 @@ def run(args: argparse.Namespace) -> int | None:
 
 def _run(args: argparse.Namespace, path: str, function: str) -> int:
     for option in ("profile", "compare", "keep_going", "mends"):
-        if getattr(args, option) and args.stage != PTX:
+        is_native = option == "profile" and args.stage in wings.names("launchers")
+        if getattr(args, option) and args.stage != PTX and not is_native:
             raise CompilationError(f"--{option.replace('_', '-')}: only with --stage ptx")
+    if args.svg is not None and not (args.profile and args.stage in wings.names("launchers")):
+        raise CompilationError("--svg: only with --profile --stage cpu")
     if args.passes and args.stage == FRONTEND:
         raise CompilationError("--pass: no pass runs before the stage 'frontend', add --stage ttgir or another one")
     try:
@@ -81,6 +86,11 @@ def _run(args: argparse.Namespace, path: str, function: str) -> int:
         if args.format == "json":
             return run.document(result, comparison)
         run.report(result, comparison, in_clusters=launched.in_clusters)
+        if args.profile and launched.profile is not None:
+            found = launched.profile(args.stage)
+            print(found)
+            if args.svg is not None:
+                found.write_svg(args.svg)
     except (InputTypeError, InputOverflowError) as error:
         # Arguments that do not fit the kernel.
         raise CompilationError(str(error)) from error
@@ -97,6 +107,8 @@ class _Launched:
     options: Mapping[str, Any]
     in_clusters: bool
     run: Callable[[Options], tuple[Interpretation, Comparison | None]]
+    profile: Callable[[str], Any] | None = None
+    """Profiles the launch by lines, as machine code of the wing whose stage that is; IR in a file has no such."""
 
 
 def _kernel(args: argparse.Namespace) -> _Launched:
@@ -111,7 +123,16 @@ def _kernel(args: argparse.Namespace) -> _Launched:
             return run_compared(*what, options, launch.types)
         return interpret_source(*what, options, launch.types), None
 
-    return _Launched(request, launch.names, launch.options, prod(launch.options["cluster"]) > 1, run)
+    def profile(stage: str) -> Any:
+        values = {
+            name: value.value if isinstance(value, constexpr) else value for name, value in launch.arguments.items()
+        }
+        return wings.launcher(stage)(launch.source).profile(launch.grid, (), values)
+
+    is_native = args.stage in wings.names("launchers")
+    return _Launched(
+        request, launch.names, launch.options, prod(launch.options["cluster"]) > 1, run, profile if is_native else None
+    )  # fmt: skip
 
 
 def _text(args: argparse.Namespace, path: str, function: str | None) -> _Launched:
