@@ -207,7 +207,7 @@ class _Instructions(Builder):
         return self._named(self._insert(made), "i1")
 
     def select(self, condition: Value, first: Value, second: Value) -> Value:
-        """Choose one of two numbers."""
+        """Choose between two numbers."""
         made = arith.SelectOp(*map(self._value, (condition, first, second)))
         return self._named(self._insert(made), first.element)
 

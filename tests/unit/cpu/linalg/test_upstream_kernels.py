@@ -89,7 +89,7 @@ def test_upstream_has_the_numbers_of_random_addresses(number):
 
 
 def text_for_upstream(module):
-    """The text that upstream lowers without a runtime library, with the conversions of GPUs."""
+    """Write the text that upstream lowers without a runtime library, with the conversions of GPUs."""
     copy = module.clone()
     ForUpstreamPass(saturating=True).run(copy)
     verify_module(copy)
