@@ -82,3 +82,13 @@ def test_casts_of_a_gpu_are_casts_here():
             assert (x @ x).dtype == torch.get_autocast_dtype("cuda") == torch.float16
         assert not torch.is_autocast_enabled()
         assert torch.get_autocast_dtype("cuda") == torch.float16
+
+
+def test_a_compiled_function_moves_tensors():
+    with compat.torch_without_gpu():
+
+        def halved(x: Any) -> Any:
+            return x.to(torch.float16).to("cuda") + torch.ones(3, device="cuda")
+
+        compiled = torch.compile(halved, backend="eager", fullgraph=True)
+        assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 2.0))
