@@ -13,14 +13,18 @@ from tlx_xdsl import compat
 from tlx_xdsl.targets import target_named
 
 torch: Any = import_module("torch")
-REPLACED = (torch, torch.Tensor, torch.cuda, torch.version, torch.amp, torch._C, torch.autocast)
+REPLACED: tuple[Any, ...] = (torch, torch.Tensor, torch.cuda, torch.version, torch.amp, torch._C, torch.autocast)
+
+
+def names() -> list[dict[str, Any]]:
+    return [vars(each).copy() for each in REPLACED]
 
 
 def test_every_name_is_what_it_was_before():
-    before = [dict(vars(each)) for each in REPLACED]
+    before = names()
     with compat.torch_without_gpu():
-        assert [dict(vars(each)) for each in REPLACED] != before
-    assert [dict(vars(each)) for each in REPLACED] == before
+        assert names() != before
+    assert names() == before
     assert not torch.ones(2).is_cuda
 
 
