@@ -17,7 +17,7 @@ REPLACED: tuple[Any, ...] = (torch, torch.Tensor, torch.cuda, torch.version, tor
 
 
 def names() -> list[dict[str, Any]]:
-    return [vars(each).copy() for each in REPLACED]
+    return [{**vars(each)} for each in REPLACED]
 
 
 def test_every_name_is_what_it_was_before():
