@@ -1,12 +1,13 @@
 """The problems of the CPU's benchmark: inputs, references in float64, ours and its rivals, and the lines to hold.
 
 All candidates of a problem write into one array, which was NaN before: where an array lies in memory can change the
-time of a memory-bound kernel by half. Only torch's layer norm makes a tensor of its own.
+time of a memory-bound kernel by half. Only functions of torch that take no array for their result make one.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,8 @@ ADDED = 1_000_000
 ROWS, COLUMNS = 1823, 781
 LONG_ROWS, LONG_COLUMNS = 1151, 4096
 SIDE = 512
+KINDS = ("vector", "softmax", "layer", "matmul")
+"""The beginnings of titles, in the order of the table."""
 TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8}
 
 
@@ -71,6 +74,11 @@ class Case:
     rivals: dict[str, Candidate] = field(default_factory=dict[str, Candidate])
     lines: Mapping[str, float] = field(default_factory=dict[str, float])
     """How many times a rival's time ours may take."""
+
+    @property
+    def in_upstream(self) -> bool:
+        """Return whether upstream's passes are timed, too: those of the first kinds alone."""
+        return self.title.startswith(KINDS)
 
     def candidates(self) -> dict[str, Candidate]:
         """Ours first."""
@@ -181,6 +189,81 @@ def matmul(element: str, torch: Any, rng: np.random.Generator) -> Case:
     return case
 
 
+def gelu(torch: Any, rng: np.random.Generator) -> Case:
+    """Gelu by the error function."""
+    x = rng.standard_normal(ADDED, np.float32)
+    y = np.empty_like(x)
+    launch = Launch(kernels.gelu, (-(-ADDED // 4096),), (x, y, ADDED), {"BLOCK": 4096}, y)
+    wide = x.astype(float)
+    halves = np.array([math.erf(each) for each in wide / math.sqrt(2)])
+    case = Case(f"gelu, {ADDED:,} f32", launch, 0.5 * wide * (1 + halves), "f32", lines={"torch": 1.1})
+    if torch is not None:
+        a = _tensor(torch, x)
+        case.rivals["torch"] = Candidate(lambda: torch.nn.functional.gelu(a))
+    return case
+
+
+def cross_entropy(torch: Any, rng: np.random.Generator) -> Case:
+    """The loss of each row, of which a loop reads a part at a time."""
+    rows, columns = 256, 32000
+    x = rng.standard_normal((rows, columns), np.float32)
+    target, loss = rng.integers(0, columns, rows), np.empty(rows, np.float32)
+    launch = Launch(
+        kernels.cross_entropy, (rows,), (x, target, loss, columns, columns), {"BLOCK": 4096}, loss
+    )  # fmt: skip
+    reference = np.log(np.exp(x.astype(float)).sum(1)) - x[np.arange(rows), target]
+    case = Case(f"cross-entropy in a loop, {rows} x {columns} f32", launch, reference, "f32", lines={"torch": 1.1})
+    if torch is not None:
+        a, b = _tensor(torch, x), _tensor(torch, target)
+        case.rivals["torch"] = Candidate(lambda: torch.nn.functional.cross_entropy(a, b, reduction="none"))
+    return case
+
+
+def gather_rows(torch: Any, rng: np.random.Generator) -> Case:
+    """Rows of a table, by their numbers."""
+    many, columns, table = 8192, 128, 50000
+    x, index = rng.standard_normal((table, columns), np.float32), rng.integers(0, table, many)
+    y = np.empty((many, columns), np.float32)
+    constants = {"COLUMNS": columns, "BLOCK": 16}
+    launch = Launch(kernels.gather_rows, (many // 16,), (x, index, y, many), constants, y)
+    case = Case(f"gather of {many} rows of {columns} f32", launch, x[index].astype(float), "f32", lines={"torch": 1.1})
+    if torch is not None:
+        a, b, c = _tensor(torch, x), _tensor(torch, index), _tensor(torch, y)
+        case.rivals["torch"] = Candidate(lambda: torch.index_select(a, 0, b, out=c), y)
+    return case
+
+
+def attention(element: str, torch: Any, rng: np.random.Generator) -> Case:
+    """Flash attention of four heads of 64."""
+    q, k, v = (rng.standard_normal((4, 1024, 64), np.float32).astype(ELEMENTS[element]) for _ in range(3))
+    o = np.empty_like(q)
+    launch = Launch(kernels.attention, (16, 4), (q, k, v, o, 1024, 0.125), {"M": 64, "N": 64, "D": 64}, o)
+    powers = np.exp(q.astype(float) @ k.astype(float).transpose(0, 2, 1) / 8)
+    reference = powers / powers.sum(2, keepdims=True) @ v.astype(float)
+    case = Case(f"flash attention, 4 x 1024 x 64 {element}", launch, reference, element, lines={"torch": 1.1})
+    if torch is not None:
+        a, b, c = (_tensor(torch, each)[None] for each in (q, k, v))
+        case.rivals["torch"] = Candidate(lambda: torch.nn.functional.scaled_dot_product_attention(a, b, c)[0])
+    return case
+
+
+def convolution(padding: int, torch: Any, rng: np.random.Generator) -> Case:
+    """A 3 x 3 convolution of 8 channels of 130 x 130 to 16."""
+    x, w = rng.standard_normal((8, 130, 130), np.float32), rng.standard_normal((16, 8, 3, 3), np.float32)
+    side = 128 + 2 * padding
+    y = np.empty((16, side, side), np.float32)
+    constants = {"PAD": padding, "BLOCK": 1024}
+    launch = Launch(kernels.convolution, (-(-side * side // 1024), 16), (x, w, y, 8, 130, 130), constants, y)
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), *[(padding, padding)] * 2)), (3, 3), (1, 2))
+    reference = np.einsum("ocab,cijab->oij", w.astype(float), windows.astype(float), optimize=True)
+    title = f"conv 3 x 3 by gathers, {'padded, ' if padding else ''}8 to 16 channels, 130 x 130"
+    case = Case(title, launch, reference, "f32", lines={"torch": 3.0})
+    if torch is not None:
+        a, b = _tensor(torch, x)[None], _tensor(torch, w)
+        case.rivals["torch"] = Candidate(lambda: torch.nn.functional.conv2d(a, b, padding=padding)[0])
+    return case
+
+
 def cases(torch: Any) -> list[Case]:
     """All problems, from fixed seeds."""
     found: list[Case] = []
@@ -191,5 +274,9 @@ def cases(torch: Any) -> list[Case]:
         if element == "f32":
             found.append(layer_norm(LONG_ROWS, LONG_COLUMNS, element, torch, rng))
         found.append(matmul(element, torch, rng))
-    kinds = ("vector", "softmax", "layer", "matmul")
-    return sorted(found, key=lambda case: next(at for at, kind in enumerate(kinds) if case.title.startswith(kind)))
+    rng = np.random.default_rng(22)
+    others = [gelu(torch, rng), cross_entropy(torch, rng), gather_rows(torch, rng)]
+    others += [attention(element, torch, rng) for element in ELEMENTS]
+    others += [convolution(padding, torch, rng) for padding in (0, 1)]
+    found = sorted(found, key=lambda case: next(at for at, kind in enumerate(KINDS) if case.title.startswith(kind)))
+    return found + others

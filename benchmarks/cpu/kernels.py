@@ -76,3 +76,79 @@ def matmul(
     inside = (rows[:, None] < M) & (columns[None, :] < N)
     at_c = c + rows[:, None] * c_rows + columns[None, :] * c_columns
     tl.store(at_c, total.to(c.dtype.element_ty), mask=inside)
+
+
+@tlx_xdsl.jit
+def gelu(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n)
+    tl.store(y + at, 0.5 * value * (1 + tl.erf(value * 0.7071067811865476)), mask=at < n)
+
+
+@tlx_xdsl.jit
+def cross_entropy(x, target, loss, columns, stride, BLOCK: tl.constexpr):
+    """A row for each program, a part of it at a time."""
+    row = tl.program_id(0)
+    greatest = -float("inf")
+    total = 0.0
+    for first in range(0, columns, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        values = tl.load(x + row * stride + at, mask=at < columns, other=-float("inf"))
+        before = greatest
+        greatest = tl.maximum(before, tl.max(values, 0))
+        total = total * tl.exp(before - greatest) + tl.sum(tl.exp(values - greatest), 0)
+    chosen = tl.load(x + row * stride + tl.load(target + row))
+    tl.store(loss + row, greatest + tl.log(total) - chosen)
+
+
+@tlx_xdsl.jit
+def gather_rows(x, index, y, n, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    rows = tl.load(index + at, mask=at < n, other=0)
+    columns = tl.arange(0, COLUMNS)
+    inside = (at < n)[:, None]
+    value = tl.load(x + rows[:, None] * COLUMNS + columns[None, :], mask=inside)
+    tl.store(y + at[:, None] * COLUMNS + columns[None, :], value, mask=inside)
+
+
+@tlx_xdsl.jit
+def attention(q, k, v, o, length, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """A block of queries of one head for each program."""
+    base = tl.program_id(1) * length * D
+    rows, depth = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, D)
+    queries = tl.load(q + base + rows[:, None] * D + depth[None, :])
+    found = tl.zeros((M, D), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    greatest = tl.full((M,), -float("inf"), tl.float32)
+    for first in range(0, length, N):
+        columns = first + tl.arange(0, N)
+        keys = tl.load(k + base + columns[None, :] * D + depth[:, None])
+        scores = tl.dot(queries, keys, input_precision="ieee") * scale
+        before = greatest
+        greatest = tl.maximum(before, tl.max(scores, 1))
+        powers, less = tl.exp(scores - greatest[:, None]), tl.exp(before - greatest)
+        total = total * less + tl.sum(powers, 1)
+        values = tl.load(v + base + columns[:, None] * D + depth[None, :])
+        found = found * less[:, None] + tl.dot(powers.to(values.dtype), values, input_precision="ieee")
+    result = (found / total[:, None]).to(o.dtype.element_ty)
+    tl.store(o + base + rows[:, None] * D + depth[None, :], result)
+
+
+@tlx_xdsl.jit
+def convolution(x, w, y, C, H, W, PAD: tl.constexpr, BLOCK: tl.constexpr):
+    """A 3 x 3 convolution by gathers: some pixels of one channel for each program, by their flat index."""
+    channel = tl.program_id(1)
+    rows, columns = H - 2 + 2 * PAD, W - 2 + 2 * PAD
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row, column = at // columns - PAD, at % columns - PAD
+    known = at < rows * columns
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for c in range(C):
+        for a in tl.static_range(3):
+            for b in tl.static_range(3):
+                inside = known
+                if PAD:
+                    inside = known & (row + a >= 0) & (row + a < H) & (column + b >= 0) & (column + b < W)
+                value = tl.load(x + (c * H + row + a) * W + column + b, mask=inside, other=0.0)
+                total += value * tl.load(w + ((channel * C + c) * 3 + a) * 3 + b)
+    tl.store(y + channel * rows * columns + at, total, mask=known)

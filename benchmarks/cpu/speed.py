@@ -69,7 +69,7 @@ def one_thread(rounds: int) -> list[dict[str, Any]]:
         candidates = case.candidates()
         # It takes more memory each time, which makes those slower that allocate, so that it comes after the others.
         last: dict[str, Candidate] = {}
-        if case.element == "f32" and mlir_rival.is_installed():
+        if case.element == "f32" and case.in_upstream and mlir_rival.is_installed():
             for held, name, frees in ((candidates, mlir_rival.FREED, True), (last, mlir_rival.NAME, False)):
                 held[name] = Candidate(mlir_rival.compiled(case.launch, frees=frees), case.launch.result)
         times: Times = {}

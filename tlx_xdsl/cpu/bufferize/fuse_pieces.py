@@ -35,14 +35,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from xdsl.dialects import arith as upstream, func, memref as upstream_memref
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, i1
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, linalg, memref
 from tlx_xdsl.dialects.scf import WhileOp
-from tlx_xdsl.transforms.rewriting import Pass, constant_integer, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, constant, constant_integer, ops_of
 
 from ..codegen.forwarding import PURE, buffer_of, is_pure_inside, may_write
 from ..linalg.emitter import INDEX, Emitter, Index
@@ -214,16 +215,17 @@ def _fuse(nest: linalg.GenericOp, tiles: Sequence[Tile], emit: Emitter) -> None:
             left = count if left is None else emit.least(left, count)
         assert left is not None
         length.append(left)
-        given: dict[SSAValue, SSAValue] = {}
-        for tile, (source, filled, count) in zip(tiles, sources, strict=True):
-            piece = emit.buffer([size], memref.element_of(tile.buffer.type))
-            target = given[tile.buffer] = emit.part(piece, [0], [left])
-            held = left if filled is count else emit.least(filled, left)
-            if tile.fill is not None and filled is not count:
-                emit.add(linalg.FillOp([tile.fill.inputs[0]], [target], res=()))
-                target = emit.part(piece, [0], [held])
-            emit.add(memref.CopyOp(source if held is filled else emit.part(source, [0], [held]), target))
-        emit.add(_nest(nest, given, {}, position, left, emit))
+        conditions = [filled.owner.operands[0] for _, filled, _ in sources if isinstance(filled.owner, arith.SelectOp)]
+        if conditions:
+            # Most pieces lie inside: their nest asks for no element whether it is there.
+            all_inside = reduce(lambda a, b: emit.value(upstream.AndIOp(a, b)), dict.fromkeys(conditions))
+            with emit.when(all_inside):
+                _read(nest, tiles, [(source, count, count) for source, _, count in sources], position, left, emit)
+            some_outside = emit.value(upstream.XOrIOp(all_inside, emit.value(constant(1, i1))))
+            with emit.when(some_outside):
+                _read(nest, tiles, sources, position, left, emit)
+        else:
+            _read(nest, tiles, sources, position, left, emit)
     if any(tile.fill is not None for tile in tiles) and first.bounds != (0, size):
         numbers = {tile.buffer: tile.fill.inputs[0] for tile in tiles if tile.fill is not None}
         for begin, end in ((0, low), (high, size)):
@@ -241,6 +243,29 @@ def _fuse(nest: linalg.GenericOp, tiles: Sequence[Tile], emit: Emitter) -> None:
         assert isinstance(owner, Operation)
         owner.detach()
         owner.erase()
+
+
+def _read(
+    nest: linalg.GenericOp,
+    tiles: Sequence[Tile],
+    sources: Sequence[tuple[SSAValue, SSAValue, SSAValue]],
+    position: SSAValue,
+    left: Index,
+    emit: Emitter,
+) -> None:
+    """Copy the pieces of all tiles, and do the nest for them."""
+    size = _size(nest)
+    assert size is not None
+    given: dict[SSAValue, SSAValue] = {}
+    for tile, (source, filled, count) in zip(tiles, sources, strict=True):
+        piece = emit.buffer([size], memref.element_of(tile.buffer.type))
+        target = given[tile.buffer] = emit.part(piece, [0], [left])
+        held = left if filled is count else emit.least(filled, left)
+        if tile.fill is not None and filled is not count:
+            emit.add(linalg.FillOp([tile.fill.inputs[0]], [target], res=()))
+            target = emit.part(piece, [0], [held])
+        emit.add(memref.CopyOp(emit.part(source, [0], [held]), target))
+    emit.add(_nest(nest, given, {}, position, left, emit))
 
 
 def _piece(

@@ -22,6 +22,8 @@ from tlx_xdsl.dialects import arith
 
 from .emitter import Emitter, Index
 
+_FAR = 1 << 62
+"""More positions than any dimension has."""
 _PREDICATES = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
@@ -84,29 +86,26 @@ class Cut:
     ) -> tuple[Index, SSAValue | None]:
         """Move to the piece at a position; gives its length, and the condition on which it has any elements."""
         digits = Digits(emit, at, self.dim, position)
+        is_one = left == 1
         for term, factor in self.terms:
-            found = digits.of(term)
-            left = digits.shortened(left, term)
-            begin: Index = _wide(emit, found.value, term)
-            if slope(term) and left != 1:
+            begin: Index = emit.as_index(digits.of(term).value, signed=term.signed)
+            if slope(term) and not is_one:
                 # At position p of the piece it is `begin + (p - position)`.
                 begin = emit.minus(begin, position)
                 point.strides[self.dim] = emit.plus(point.strides[self.dim], factor)
             point.offset = emit.plus(point.offset, emit.times(begin, factor))
-        for each in self.comparisons:
-            for term, _ in each.terms:
-                if term.dim == self.dim:
-                    left = digits.shortened(left, term)
         sides = [_Side.of(each, digits, point) for each in self.comparisons]
-        for side in sides:
-            left = side.shortened(left, emit) if left != 1 else left
+        if not is_one:
+            compared = [term for each in self.comparisons for term, _ in each.terms if term.dim == self.dim]
+            runs = [run for term in (*(each for each, _ in self.terms), *compared) if (run := digits.of(term).run)]
+            left = _least(emit, [left, *dict.fromkeys(runs), *(end for side in sides for end in side.ends(emit))])
         inside: SSAValue | None = None
         for side in sides:
             bit = side.holds(emit)
             inside = bit if inside is None else emit.value(upstream.AndIOp(inside, bit))
         # The sizes of boxes say which pieces have elements: so what reads them can do so without a branch.
         size = left
-        if inside is not None and left != 1:
+        if inside is not None and not is_one:
             size = emit.value(arith.SelectOp(inside, emit.operand(left), emit.operand(0)))
             inside = None
         point.positions[self.dim], point.sizes[self.dim] = position, size
@@ -144,9 +143,12 @@ def _absolute(divisor: Polynomial, bits: int) -> Polynomial:
     return computed("max", [divisor, -divisor], bits)
 
 
-def _wide(emit: Emitter, value: SSAValue, term: Digit | Wrapped) -> SSAValue:
-    """A digit as an index."""
-    return emit.as_index(value, signed=term.signed)
+def _least(emit: Emitter, numbers: Sequence[Index]) -> Index:
+    """The smallest of several numbers; the next piece waits for it, so that it is found in few steps."""
+    if len(numbers) == 1:
+        return numbers[0]
+    half = len(numbers) // 2
+    return emit.least(_least(emit, numbers[:half]), _least(emit, numbers[half:]))
 
 
 def _greatest(emit: Emitter, left: Index, right: Index) -> Index:
@@ -178,21 +180,12 @@ class Digits:
     _dividends: dict[object, At] = field(default_factory=dict[object, At])
     _rests: dict[object, At] = field(default_factory=dict[object, At])
     _made: dict[Digit | Wrapped, At] = field(default_factory=dict["Digit | Wrapped", At])
-    _met: set[SSAValue] = field(default_factory=set[SSAValue])
 
     def of(self, term: Digit | Wrapped) -> At:
         """A digit."""
         if (found := self._made.get(term)) is None:
             found = self._made[term] = self._computed(term)
         return found
-
-    def shortened(self, left: Index, term: Digit | Wrapped) -> Index:
-        """The length of a piece along which a digit goes on, too."""
-        run = self.of(term).run
-        if left == 1 or run is None or run in self._met:
-            return left
-        self._met.add(run)
-        return self.emit.least(left, run)
 
     def _computed(self, term: Digit | Wrapped) -> At:
         emit = self.emit
@@ -305,25 +298,24 @@ class _Side:
             value = emit.value(upstream.AddiOp(value, part))
         return _Side(comparison, value, scalar(comparison.limit), comparison.slopes.get(digits.dim, 0))
 
-    def shortened(self, left: Index, emit: Emitter) -> Index:
-        """The length of the piece up to where the comparison turns over, or the sum leaves its type."""
+    def ends(self, emit: Emitter) -> Generator[Index]:
+        """Give the positions from the beginning on where the comparison turns over, or the sum leaves its type."""
         bits = self.comparison.bits
         if not self.slope:
-            return left
-        for turn in self.interval(emit):
+            return
+        for turn in self._interval(emit):
             if turn is not None:
                 is_ahead = emit.value(arith.CmpiOp("sgt", emit.operand(turn), emit.operand(0)))
-                ahead = emit.value(arith.SelectOp(is_ahead, emit.operand(turn), emit.operand(left)))
-                left = emit.least(left, ahead)
+                yield emit.value(arith.SelectOp(is_ahead, emit.operand(turn), emit.operand(_FAR)))
         if bits == 64:
-            return left
+            return
         signed = self.comparison.is_signed
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
         value = emit.as_index(self.value, signed=signed)
         room = emit.minus(high, value) if self.slope > 0 else emit.minus(value, low)
         if abs(self.slope) > 1:
             room = emit.value(upstream.DivUIOp(emit.operand(room), emit.operand(abs(self.slope))))
-        return emit.least(left, emit.plus(room, 1))
+        yield emit.plus(room, 1)
 
     def holds(self, emit: Emitter) -> SSAValue:
         """Return whether it holds at the beginning."""
@@ -331,7 +323,7 @@ class _Side:
         prefix = "" if sign in ("eq", "ne") else "s" if self.comparison.is_signed else "u"
         return emit.value(arith.CmpiOp(prefix + sign, self.value, self.limit))
 
-    def interval(self, emit: Emitter) -> tuple[Index | None, Index | None]:
+    def _interval(self, emit: Emitter) -> tuple[Index | None, Index | None]:
         """The first position of the piece where it holds, and the one after the last, from the piece's beginning."""
         signed, sign = self.comparison.is_signed, self.comparison.sign
         value, limit = (emit.as_index(each, signed=signed) for each in (self.value, self.limit))
