@@ -122,7 +122,7 @@ def test_a_graph_that_is_refused_goes_to_the_other_backend_with_the_reason(monke
 
 
 def test_the_backend_has_a_name_of_its_own(kernels: list[Any]):
-    """It takes inductor's options, and nothing need be enabled."""
+    """Options are inductor's, and nothing need be enabled."""
     tlx_xdsl.torch.disable_inductor()
     x = torch.randn(9)
     options = {"max_fusion_size": 8}
