@@ -76,8 +76,8 @@ def replacements_of_torch(target: str) -> Iterator[tuple[Any, str, Any]]:
         return
     torch = torch_module()
     tensor = torch.Tensor
-    for owner, names in ((torch, _FACTORIES), (tensor, _METHODS)):
-        yield from ((owner, name, _on_cpu(getattr(owner, name))) for name in names if hasattr(owner, name))
+    yield from ((torch, name, _on_cpu(getattr(torch, name))) for name in _FACTORIES if hasattr(torch, name))
+    yield from ((tensor, name, _on_cpu(_method(tensor, name))) for name in _METHODS if hasattr(tensor, name))
     for name in ("cuda", "pin_memory"):
         if hasattr(tensor, name):
             yield tensor, name, _itself
@@ -255,6 +255,19 @@ def _generator(stock: Any) -> type:
             return isinstance(instance, stock)
 
     return Kind("Generator", (), {})
+
+
+def _method(cls: type, name: str) -> Callable[..., Any]:
+    """A method of a class, by its name in the base that has it: in this form `torch.compile` looks through it."""
+    base = next((each for each in cls.__mro__[1:] if name in vars(each)), None)
+    if base is None:
+        return getattr(cls, name)
+
+    @functools.wraps(getattr(cls, name))
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return getattr(base, name)(*args, **kwargs)
+
+    return call
 
 
 def _itself(tensor: Any, *_: Any, **__: Any) -> Any:

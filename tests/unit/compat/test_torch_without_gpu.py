@@ -13,14 +13,18 @@ from tlx_xdsl import compat
 from tlx_xdsl.targets import target_named
 
 torch: Any = import_module("torch")
-REPLACED = (torch, torch.Tensor, torch.cuda, torch.version, torch.amp, torch._C, torch.autocast)
+REPLACED: tuple[Any, ...] = (torch, torch.Tensor, torch.cuda, torch.version, torch.amp, torch._C, torch.autocast)
+
+
+def names() -> list[dict[str, Any]]:
+    return [{**vars(each)} for each in REPLACED]
 
 
 def test_every_name_is_what_it_was_before():
-    before = [dict(vars(each)) for each in REPLACED]
+    before = names()
     with compat.torch_without_gpu():
-        assert [dict(vars(each)) for each in REPLACED] != before
-    assert [dict(vars(each)) for each in REPLACED] == before
+        assert names() != before
+    assert names() == before
     assert not torch.ones(2).is_cuda
 
 
@@ -82,3 +86,13 @@ def test_casts_of_a_gpu_are_casts_here():
             assert (x @ x).dtype == torch.get_autocast_dtype("cuda") == torch.float16
         assert not torch.is_autocast_enabled()
         assert torch.get_autocast_dtype("cuda") == torch.float16
+
+
+def test_a_compiled_function_moves_tensors():
+    with compat.torch_without_gpu():
+
+        def halved(x: Any) -> Any:
+            return x.to(torch.float16).to("cuda") + torch.ones(3, device="cuda")
+
+        compiled = torch.compile(halved, backend="eager", fullgraph=True)
+        assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 2.0))

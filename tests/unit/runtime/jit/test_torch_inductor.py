@@ -69,9 +69,17 @@ def test_scan_sort_scatter_and_lgamma_of_any_size(kernels: list[Any]):
     assert kernels
 
 
+def dropped(x: Any) -> Any:
+    return torch.nn.functional.dropout(x, 0.3)
+
+
+def shifted(x: Any) -> Any:
+    return x.sin() + 1
+
+
 def test_dropout_draws_for_both_directions():
     x = torch.ones(40, 50, requires_grad=True)
-    result = torch.compile(lambda x: torch.nn.functional.dropout(x, 0.3))(x)
+    result = torch.compile(dropped)(x)
     (gradient,) = torch.autograd.grad(result.sum(), x)
     assert torch.equal(gradient, result.detach())
     assert 0.6 < (result != 0).float().mean() < 0.8
@@ -93,7 +101,11 @@ def test_configurations_are_timed_on_copies(kernels: list[Any]):
 
 def test_an_index_out_of_bounds_is_an_error():
     table = torch.randn(5)
-    compiled = torch.compile(lambda at: table[at] * 2)
+
+    def look_up(at: Any) -> Any:
+        return table[at] * 2
+
+    compiled = torch.compile(look_up)
     with pytest.raises(RuntimeError, match="index out of bounds"):
         compiled(torch.tensor([1, 7]))
 
@@ -105,17 +117,17 @@ def test_a_graph_that_is_refused_goes_to_the_other_backend_with_the_reason(monke
     monkeypatch.setattr(inductor_kernels, "load_kernel", refuse)
     x = torch.randn(9)
     with pytest.warns(tlx_xdsl.torch.Fallback, match=r"C\+\+ backend: .*no such kernel"):
-        got = torch.compile(lambda x: x.sin() + 1)(x)
-    torch.testing.assert_close(got, x.sin() + 1)
+        got = torch.compile(shifted)(x)
+    torch.testing.assert_close(got, shifted(x))
 
 
 def test_the_backend_has_a_name_of_its_own(kernels: list[Any]):
-    """It takes inductor's options, and nothing need be enabled."""
+    """Options are inductor's, and nothing need be enabled."""
     tlx_xdsl.torch.disable_inductor()
     x = torch.randn(9)
     options = {"max_fusion_size": 8}
-    got = torch.compile(lambda x: x.cos() * 2, backend=inductor.backend, options=options)(x)
-    torch.testing.assert_close(got, x.cos() * 2)
+    got = torch.compile(shifted, backend=inductor.backend, options=options)(x)
+    torch.testing.assert_close(got, shifted(x))
     assert len(kernels) == 1
 
 
