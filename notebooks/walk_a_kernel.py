@@ -95,7 +95,8 @@ def _(constexprs, mo, product, signature, tlx_xdsl):
     last = frontend.finish()
     changing = [step for step in last.path if step.changes() != "nothing"]
     rows = [
-        {"step": step.name, "operations": step.operations.total(), "what it changed": step.changes()} for step in changing
+        {"step": step.name, "operations": step.operations.total(), "what it changed": step.changes()}
+        for step in changing
     ]
     idle = len(last.path) - len(changing)
     mo.vstack([mo.ui.table(rows, selection=None), mo.md(f"{idle} more passes change nothing")])
@@ -127,6 +128,22 @@ def _(mo):
 @app.cell
 def _(step):
     step
+    return
+
+
+@app.cell
+def _(mo):
+    mo.md("""
+    ## Layouts
+
+    After the last pass tensors have layouts. The accumulator is where wgmma leaves it; C is stored in rows.
+    """)
+    return
+
+
+@app.cell
+def _(last, tlx_xdsl):
+    tlx_xdsl.show(last.module(), title="layouts", layouts=["acc", "c"])
     return
 
 

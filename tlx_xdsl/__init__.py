@@ -13,6 +13,7 @@ from tlx_xdsl.version import __version__
 
 if TYPE_CHECKING:
     from tlx_xdsl.cpu.runtime.pool import cpu_threads, set_cpu_threads
+    from tlx_xdsl.grid import cdiv
     from tlx_xdsl.language.core import constexpr_function
     from tlx_xdsl.ptx.launch import run_ptx
     from tlx_xdsl.ptx.memory.tensor_map import TensorMap
@@ -41,6 +42,7 @@ __all__ = [
     "TorchRanks",
     "__version__",
     "autotune",
+    "cdiv",
     "check",
     "clock",
     "constexpr_function",
@@ -70,6 +72,7 @@ _HOMES = {
     "TensorMap": "tlx_xdsl.ptx.memory.tensor_map",
     "TorchRanks": "tlx_xdsl.runtime.ranks.torch_memory",
     "autotune": "tlx_xdsl.runtime.jit.tuning",
+    "cdiv": "tlx_xdsl.grid",
     "check": "tlx_xdsl.runtime.check.run",
     "clock": "tlx_xdsl.runtime.clock.model",
     "constexpr_function": "tlx_xdsl.language.core",

@@ -38,18 +38,29 @@ class SourceLocation:
 class _Shown:
     """The folder that paths below it are shown relative to."""
 
-    folder: str | None = None
+    folder: str | None = ""
+    """Empty for the current folder, whichever that is; None for no folder."""
+
+
+def _folder() -> str:
+    """The folder of paths that are shown, with a slash at its end; empty for none."""
+    if _Shown.folder:
+        return _Shown.folder
+    try:
+        return "" if _Shown.folder is None else os.path.join(os.getcwd(), "")
+    except FileNotFoundError:
+        # It was removed meanwhile.
+        return ""
 
 
 def shown_path(path: str) -> str:
-    """A path as diagnostics show it: on command lines relative to the current folder, where it is below that."""
-    folder = _Shown.folder
-    return path.removeprefix(folder) if folder is not None else path
+    """A path as diagnostics show it: relative to the current folder, where it is below that."""
+    return path.removeprefix(_folder())
 
 
 def with_shown_paths(text: str) -> str:
     """A text that was made with whole paths, with those that are shown."""
-    return text if _Shown.folder is None else text.replace(_Shown.folder, "")
+    return text.replace(folder, "") if (folder := _folder()) else text
 
 
 @contextmanager

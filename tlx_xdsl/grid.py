@@ -18,6 +18,15 @@ MOST_ALONG_Y_AND_Z = 65_535
 """Programs on a GPU (CUDA C++ Programming Guide, "Technical Specifications"); along x the index is the limit."""
 
 
+def cdiv(x: int, div: int) -> int:
+    """Return `x` / `div`, rounded up: the blocks of `div` elements that cover `x`. Kernels have `tl.cdiv`.
+
+    >>> cdiv(1000, 256)
+    4
+    """
+    return -(-x // div)
+
+
 def grid_of(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
     """Return the sizes of a grid for arguments by name, as `sizes_of` does."""
     return sizes_of(grid(dict(arguments)) if callable(grid) else grid)

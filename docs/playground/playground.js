@@ -116,13 +116,20 @@ function kernelOf() {
   return names[0]?.[1] ?? "kernel";
 }
 
+// The value whose layout is drawn: the accumulator of a product, else what is allocated or loaded first.
+function valueOf() {
+  const named = (call) => editor.value.match(new RegExp(`^ *(\\w+)[^=\\n]*= *(?:tlx?\\.)(?:${call})\\(`, "m"))?.[1];
+  return named("async_dot|dot") ?? named("local_alloc") ?? named("load") ?? "x";
+}
+
 // What follows the kernel on the line: types and sizes, which other commands take, too.
-const rest = () => (line.value.match(/kernel\.py:\w+(.*)$/)?.[1] ?? "").replace(/ (--all|-o \S+|--diff \S+|--emit \S+)/g, "");
+const rest = () => (line.value.match(/kernel\.py:\w+(.*)$/)?.[1] ?? "").replace(/ (--all|(?:-o|--diff|--emit|--layout|--svg|--why) \S+)/g, "");
 
 const commands = {
   passes: () => [`tlx explain kernel.py:${kernelOf()}${rest()}`, "passed"],
   explain: () => [`tlx explain kernel.py:${kernelOf()}${rest()}`, "ran"],
   map: () => [`tlx map kernel.py:${kernelOf()}${rest()} -o map.svg`, "ran"],
+  layout: () => [`tlx explain kernel.py:${kernelOf()}${rest()} --layout ${valueOf()} --svg layout.svg`, "ran"],
   ttgir: () => [`tlx compile kernel.py:${kernelOf()}${rest()} --emit ttgir -o -`, "ran"],
   script: () => ["python kernel.py", "ran"],
 };

@@ -1,7 +1,7 @@
 """A kernel in linalg to a shared library for this CPU, by upstream MLIR's passes alone.
 
     tlx compile softmax.py:softmax --target linalg -o build
-    tlx-opt build/softmax.linalg.mlir -p linalg-without-runtime -o build/softmax.mlir
+    tlx-opt build/softmax.linalg.mlir -p linalg-for-upstream -o build/softmax.mlir
     python examples/linalg/to_library.py build/softmax.mlir -o build/softmax.so
 
 Nothing of tlx_xdsl is imported: the wheel `torch-mlir` has MLIR's passes and LLVM, and `cc` links. A function of the

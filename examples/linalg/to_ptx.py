@@ -1,7 +1,7 @@
 """A kernel in linalg to PTX, by upstream MLIR's GPU dialect: a block of one thread for each program.
 
     tlx compile softmax.py:softmax --target linalg -o build
-    tlx-opt build/softmax.linalg.mlir -p linalg-without-runtime -o build/softmax.mlir
+    tlx-opt build/softmax.linalg.mlir -p linalg-for-upstream -o build/softmax.mlir
     python examples/linalg/to_ptx.py build/softmax.mlir -o build/softmax.ptx --libdevice libdevice.10.bc
 
 The wheel `torch-mlir` has the passes to NVVM, and llvmlite's LLVM makes PTX of that. The kernel of the PTX takes the

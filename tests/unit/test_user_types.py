@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 import pytest
 
 import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
 from tests import user_code
 from tests.gallery import user_kernels as kernels
 from tests.unit.volume import is_full
@@ -234,6 +237,25 @@ def test_the_package_lists_its_names():
     assert {"jit", "interpret", "TensorDescriptor", "show", "first_step", "Config"} <= set(names)
     assert not {"Any", "TYPE_CHECKING", "annotations"} & set(names)
     assert set(tlx_xdsl.__all__) <= set(names)
+
+
+@pytest.mark.parametrize("module", ["tlx_xdsl.runtime", "tlx_xdsl.language", "tlx_xdsl.language.tlx"])
+def test_other_modules_list_their_public_names(module):
+    found = import_module(module)
+    assert dir(found) == sorted(found.__all__)
+    assert all(hasattr(found, name) for name in dir(found))
+
+
+def test_signatures_say_types():
+    shown = str(inspect.signature(tlx.async_dot))
+    assert "Any" not in shown
+    assert "A: 'tensor | buffered_tensor', B: 'buffered_tensor'" in shown
+
+
+def test_the_host_has_a_division_that_rounds_up():
+    assert [tlx_xdsl.cdiv(n, 256) for n in (0, 1, 256, 257)] == [0, 1, 1, 2]
+    with pytest.raises(RuntimeError, match=r"outside, tlx_xdsl\.cdiv is"):
+        tl.cdiv(3, 2)
 
 
 def test_a_misspelt_name_has_a_suggestion():

@@ -8,6 +8,7 @@ from typing import get_args
 from xdsl.ir import Operation
 
 from tlx_xdsl.errors import OverBudgetError
+from tlx_xdsl.targets import target_of
 from tlx_xdsl.text.diagnostics import error_at, report_warning
 
 from .storage_map import NAMES, UNITS, Memory, Region, StorageMap
@@ -57,7 +58,7 @@ def _excess(map_: StorageMap, memory: Memory) -> Excess:
     notes = [_contribution(region) for region in regions[:TOP]]
     if rest := regions[TOP:]:
         notes.append(f"{sum(region.size for region in rest):,} {unit} in {len(rest)} more allocations")
-    has = f"sm_{map_.capability} has {limit:,}"
+    has = f"{target_of(map_.capability).name} has {limit:,}"
     message = f"'{map_.kernel}' needs {needed:,} {unit} of {NAMES[memory]}, {has}"
     if needed <= limit:
         message = (

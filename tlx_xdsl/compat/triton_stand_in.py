@@ -13,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.grid import cdiv
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.language.core import constexpr_function
 from tlx_xdsl.runtime.host.autotune import Config, CpuAutotuner, Heuristics, autotune, heuristics
@@ -55,7 +56,7 @@ def stand_in_modules(target: str) -> dict[str, ModuleType]:
             "triton",
             __version__=VERSION,
             jit=jit,
-            cdiv=_cdiv,
+            cdiv=cdiv,
             next_power_of_2=_next_power_of_2,
             constexpr_function=constexpr_function,
             must_use_result=_as_it_is,
@@ -80,11 +81,6 @@ def _module(name: str, **names: Any) -> ModuleType:
     module.__path__ = []
     module.__dict__.update(names)
     return module
-
-
-def _cdiv(x: int, y: int) -> int:
-    """The quotient, rounded up."""
-    return -(-x // y)
 
 
 def _next_power_of_2(n: int) -> int:

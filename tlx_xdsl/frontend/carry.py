@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.language.core import pointer_type
+from tlx_xdsl.language.core import float32, pointer_type
 
 from . import semantic
 from .builder import hint
@@ -83,7 +83,9 @@ def advice(like: Value, value: Value) -> str:
     if not like.shape and value.shape:
         return f"; start it as a block, such as tl.zeros({list(value.shape)}, {value.dtype!r})"
     if like.shape == value.shape:
-        return f"; start it as {value.dtype!r}, or cast with .to({like.dtype!r})"
+        # What a literal has the type of.
+        start = "a number such as 0.0" if not like.shape and value.dtype is float32 else f"{value.dtype!r}"
+        return f"; start it as {start}, or cast with .to({like.dtype!r})"
     return ""
 
 

@@ -34,10 +34,10 @@ def as_text(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """All verdicts, for programs."""
+    """All verdicts, for programs: a document of `tlx_xdsl/tools/documents.schema.json`."""
     made = {
-        "tool": "tlx gate", "version": __version__, "ok": bool(report), "seconds": round(report.seconds, 2),
-        "judged": report.judged, "counts": counted(report.verdicts),
+        "tool": "tlx gate", "version": __version__, "format": 1, "ok": bool(report),
+        "seconds": round(report.seconds, 2), "judged": report.judged, "counts": counted(report.verdicts),
         "verdicts": [asdict(each) for each in report.verdicts],
     }  # fmt: skip
     return json.dumps(made, indent=1)

@@ -68,3 +68,8 @@ __all__ += standard.__all__
 core.OTHERS.update({name: globals()[name] for name in __all__})
 for _name, _function in MEMBERS.items():
     setattr(tensor, _name, _function)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

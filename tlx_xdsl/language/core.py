@@ -45,6 +45,12 @@ __all__ = ["aggregate_replace", "condition", "num_programs", "program_id", "rang
 _tl = builtin("tl")
 
 
+@constexpr_function
+def _unwrap_if_constexpr(value: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
+    """Return the value of a constant, as Triton's function of this name: inductor's kernels call it."""
+    return value
+
+
 OTHERS: dict[str, Any] = {}
 """The names of the language that other modules define, filled by the package: none of them is imported here."""
 

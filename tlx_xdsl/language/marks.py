@@ -52,7 +52,8 @@ def builtin(namespace: str, *, member: bool = False, spellings: Mapping[str, str
 
         @functools.wraps(fn)
         def outside(*args: Any, **kwargs: Any) -> NoReturn:
-            raise RuntimeError(f"{qualified} has a meaning only inside a kernel compiled by tlx_xdsl.jit")
+            there = "; outside, tlx_xdsl.cdiv is" if qualified == "tl.cdiv" else ""
+            raise RuntimeError(f"{qualified} has a meaning only inside a kernel compiled by tlx_xdsl.jit{there}")
 
         setattr(outside, BUILTIN_NAME, qualified)
         setattr(outside, SPELLINGS, spellings or {})

@@ -31,7 +31,7 @@ def shared_addresses(layout: SharedLayout, shape: Ints, element_bits: int) -> ND
 
     An element that several CTAs hold is that of the lowest one.
     """
-    tiles, tile = _split(shape, buffer_rank(layout))
+    tiles, tile = split(shape, buffer_rank(layout))
     linear = shared_to_linear(layout, tile)
     numbers, places = _located(linear, tiles, tile)
     return padded_place(layout, numbers * linear.in_sizes[OFFSET] + places[OFFSET]) * element_bits // 8
@@ -43,14 +43,14 @@ def shared_blocks(layout: SharedLayout, shape: Ints) -> tuple[NDArray[np.int64],
     """
     import numpy as np
 
-    tiles, tile = _split(shape, buffer_rank(layout))
+    tiles, tile = split(shape, buffer_rank(layout))
     linear = shared_to_linear(layout, tile)
     return np.broadcast_to(_located(linear, tiles, tile)[1][BLOCK], shape), linear.in_sizes[BLOCK]
 
 
 def shared_bytes(layout: SharedLayout, shape: Ints, element_bits: int, version: Version = NEWEST) -> int:
     """Bytes of shared memory that one CTA's part of a buffer takes, paddings between elements included."""
-    tiles, tile = _split(shape, buffer_rank(layout))
+    tiles, tile = split(shape, buffer_rank(layout))
     elements = prod(tiles) * shared_to_linear(layout, tile, version).in_sizes[OFFSET]
     return bytes_of(padded_place(layout, elements - 1) + 1, element_bits)
 
@@ -59,7 +59,7 @@ def tmem_addresses(layout: TmemLayout, shape: Ints, element_bits: int) -> tuple[
     """The row of every element, and its bit from the start of the row, as arrays of `shape`."""
     import numpy as np
 
-    tiles, tile = _split(shape, 2)
+    tiles, tile = split(shape, 2)
     numbers, places = _located(tensor_memory_to_linear(layout, tile), tiles, tile)
     width = tmem_columns(layout, tile, element_bits) * TMEM_COLUMN_BITS
     return np.broadcast_to(places[ROW], shape), numbers * width + places[COL] * element_bits
@@ -67,7 +67,7 @@ def tmem_addresses(layout: TmemLayout, shape: Ints, element_bits: int) -> tuple[
 
 def tmem_columns(layout: TmemLayout, shape: Ints, element_bits: int, version: Version = NEWEST) -> int:
     """32-bit columns of tensor memory that one CTA's part of a buffer takes."""
-    tiles, tile = _split(shape, 2)
+    tiles, tile = split(shape, 2)
     elements = tensor_memory_to_linear(layout, tile, version).in_sizes[COL]
     return prod(tiles) * -(-elements * element_bits // TMEM_COLUMN_BITS)
 
@@ -91,7 +91,7 @@ def padded_place(layout: SharedLayout, element: int | NDArray[np.int64]) -> int 
     return place
 
 
-def _split(shape: Ints, rank: int) -> tuple[Ints, Ints]:
+def split(shape: Ints, rank: int) -> tuple[Ints, Ints]:
     """`shape` as the number of tiles, empty or one number, and the shape of a tile."""
     if len(shape) - rank not in (0, 1):
         raise InputError(f"a layout of {rank} dimensions, used for a buffer of shape {shape}")

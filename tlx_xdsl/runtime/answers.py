@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, shown_path
 from tlx_xdsl.grid import Grid
 from tlx_xdsl.progress import in_notebook
 
@@ -62,8 +62,8 @@ def judged(
 ) -> Verdict:  # fmt: skip
     """Run a kernel in each of ORDERS on the arguments that `interpret` takes, and compare what it writes.
 
-    Before each run, arrays of `expected` are filled with NaN, and `prepare` is called, to reset others. `tolerance` is
-    a part of the largest expected number. Reports of the interpreter, also between programs in global memory, and
+    Before each run arrays of `expected` are filled with NaN, and `prepare` is called, to reset others. `tolerance` is a
+    part of the largest expected number. Reports of the interpreter, also between programs in global memory, and
     errors of the frontend are wrong answers, and so is unfinished work.
     """
     turns = 0
@@ -93,7 +93,7 @@ def in_file(kernel: Any, text: str) -> str:
     source = source_of_kernel(kernel)
     file = Path(source.filename)
     name = source.name if "__marimo__" in file.name else file.name
-    return text.replace(f"{source.filename}:", f"{name}:")
+    return text.replace(f"{shown_path(source.filename)}:", f"{name}:")
 
 
 def settled(verdict: Verdict, file: str) -> Verdict:

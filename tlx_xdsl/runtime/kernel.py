@@ -237,8 +237,8 @@ class Kernel(ByName, Signed[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Refuse: a kernel is compiled and launched. Other kernels call it, and get what its function returns."""
         raise RuntimeError(
-            f"the kernel '{self.source.name}' can't be called like a Python function; "
-            "its method interpret runs it on the CPU"
+            f"the kernel '{self.source.name}' can't be called like a Python function: {self.source.name}[grid](...) "
+            f"launches it, and {self.source.name}.interpret(grid, ...) runs it on the CPU"
         )
 
     if TYPE_CHECKING:

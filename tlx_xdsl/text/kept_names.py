@@ -52,9 +52,10 @@ def erased(line: str) -> str:
 def with_names_of(before: str, after: str) -> str:
     """The module `after` in the names of `before`: each value, block and alias that both have is called the same.
 
-    Which these are is read from the texts: lines that agree but for names are put side by side, and what such a pair
-    defines at one place is one value; then what it uses there, where nothing else is known of it. Names that are new
-    in `after` stay as they are, or get a number that is free in both. The result is `after` up to the choice of names.
+    Which these are is read from the texts. Lines that agree but for names are paired: what such a pair defines
+    at one place is one value, and so is what it uses there, where nothing else is known of it. Then come lines that
+    have moved, and values that are defined in another way. New names stay as they are, or get a number that is free in
+    both texts. The result is `after` up to the choice of names.
     """
     if before == after:
         return after
@@ -64,6 +65,8 @@ def with_names_of(before: str, after: str) -> str:
     for use in (False, True):
         for i, j in pairs:
             names.bind_line(i, j, uses=use)
+    for i, j in _moved(pairs, old.erased, new.erased):
+        names.bind_line(i, j, uses=False)
     for old_lines, new_lines in _gaps(pairs, len(old.keys), len(new.keys)):
         names.bind_alike(old_lines, new_lines)
     names.name_the_rest()
@@ -196,6 +199,18 @@ def _paired(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]
     """The lines of a longest common subsequence, as difflib finds it."""
     for i, j, size in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
         yield from ((i + k, j + k) for k in range(size))
+
+
+def _moved(pairs: Sequence[tuple[int, int]], old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The lines that stand in no pair and are the same elsewhere, in their order."""
+    mine, theirs = {i for i, _ in pairs}, {j for _, j in pairs}
+    free: dict[str, list[int]] = {}
+    for i, line in enumerate(old):
+        if i not in mine:
+            free.setdefault(line, []).append(i)
+    for j, line in enumerate(new):
+        if j not in theirs and free.get(line):
+            yield free[line].pop(0), j
 
 
 def _gaps(pairs: Iterable[tuple[int, int]], old: int, new: int) -> Iterator[tuple[range, range]]:

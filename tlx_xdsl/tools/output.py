@@ -54,10 +54,47 @@ def _show(
     say(render("warning", shown_path(" ".join(str(message).split())), place, None, ()))
 
 
+class _Documents:
+    """Stream of documents, and whether it has got one."""
+
+    stream: TextIO | None = None
+    """Standard output, while all else goes to standard error."""
+    has_printed: bool = False
+
+
+def print_document(text: str, end: str = "\n") -> None:
+    """Print a report to standard output, also where that has documents alone."""
+    _Documents.has_printed = True
+    print(text, end=end, file=_Documents.stream)
+
+
+def has_printed() -> bool:
+    """Return whether there was a report since `documents_alone`."""
+    return _Documents.has_printed
+
+
+@contextmanager
+def documents_alone() -> Generator[None]:
+    """Give standard output to documents alone: what else is printed within goes to standard error."""
+    _Documents.stream, _Documents.has_printed = sys.stdout, False
+    with contextlib.ExitStack() as stack:
+        if sys.stdout is sys.__stdout__:
+            # Processes that a command starts print, too.
+            _Documents.stream = stack.enter_context(os.fdopen(os.dup(1), "w", encoding="utf-8"))
+            sys.stdout.flush()
+            os.dup2(2, 1)
+            stack.callback(os.dup2, _Documents.stream.fileno(), 1)
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        try:
+            yield
+        finally:
+            _Documents.stream = None
+
+
 def write_text(text: str, path: str | None) -> None:
     """Print a text, or write it to a file in a folder that need not exist yet."""
     if path is None:
-        print(text, end="")
+        print_document(text, end="")
     else:
         write_file(Path(path), text)
 

@@ -24,7 +24,7 @@ def summary(timeline: Timeline) -> str:
 
 def write_timelines(path: str, form: str, timelines: Sequence[Timeline]) -> None:
     """Write timelines to a file of the form that `form_of` has given, and print a line about each."""
-    write_file(Path(path), _content(form, timelines))
+    write_file(Path(path), content(form, timelines))
     for each in timelines:
         print(summary(each))
     print(f"written to {path}")
@@ -40,7 +40,8 @@ def form_of(path: str) -> str:
     raise CompilationError(f"--timeline: expected a file .html, .json or .perfetto.json, or -, found '{path}'")
 
 
-def _content(form: str, timelines: Sequence[Timeline]) -> str:
+def content(form: str, timelines: Sequence[Timeline]) -> str:
+    """Return what a file of a form holds."""
     if form == ".json":
         return "".join(f"{each.to_json()}\n" for each in timelines)
     if form == ".html":

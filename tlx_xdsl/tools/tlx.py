@@ -29,6 +29,7 @@ COMMANDS = {
     "sweep": ("sweep", "compile all combinations of choices, with a verdict on each"),
     "gate": ("gate:GATE", "judge the final code of kernels, of Triton versions and configurations"),
     "lint": ("faces:LINT", "check kernels without compiling them to a binary"),
+    "mcp": ("faces:MCP", "serve commands as tools of the Model Context Protocol, for agents"),
     "repro": ("repro", "write a script that fails as a kernel does"),
     "doctor": ("doctor", "show what is installed here, and how to get what is missing"),
 }
@@ -62,6 +63,10 @@ def main(args: Sequence[str] | None = None) -> int:
         parsed = parser(asked=next((arg for arg in given if not arg.startswith("-")), "")).parse_args(given)
         # The parser has refused any other command.
         run = _face(all_commands()[parsed.command][0]).run
+        if getattr(parsed, "format", None) == "json":
+            from .documents import reported
+
+            return lambda: reported(f"tlx {parsed.command}", lambda: run(parsed))
         return lambda: run(parsed)
 
     return exit_status(load)

@@ -46,8 +46,8 @@ SUITES = {
     "Blackwell's tensor cores, and 11 waits for other launches by PTX.",
     "attorch": "attorch (github.com/BobMcDear/attorch at 67c2772): all of its layers but attention, which it gives up "
     "itself, forward and backward.",
-    "inductor": 'What torch.compile generates: 28 graphs, with `cpu_backend="triton"` and the sources handed to '
-    "`triton.jit` (`tests/conformance/cpu/inductor_on_cpu.py`). No checkout: it is the installed torch's.",
+    "inductor": "What torch.compile generates: 28 graphs, by `tlx_xdsl.torch.enable_inductor`, and until 2026-11-29 with "
+    "the sources handed to `triton.jit`. No checkout: it is the installed torch's.",
     "mamba": "mamba-ssm (github.com/state-spaces/mamba at e9594ce): below `mamba_ssm/ops/triton`, but `mamba3`.",
     "unsloth": "unsloth (github.com/unslothai/unsloth at 015bdef0): below `unsloth/kernels`, but `moe` and what calls "
     "bitsandbytes' library.",

@@ -91,7 +91,7 @@ module attributes {"ttg.target" = "cuda:100"} {
 tt.func @too_much() {
   // expected-remark @below {{2 of a save 32,768 B}}
   %a = ttg.local_alloc : () -> !ttg.memdesc<3x128x128xf16, #shared, #smem, mutable>
-  // expected-warning @below {{'too_much' needs 245,760 B of shared memory, sm_90 has 232,448}}
+  // expected-warning @below {{'too_much' needs 245,760 B of shared memory, sm_90a has 232,448}}
   // expected-note @below {{245,760 B: b, 15 buffers of 16,384}}
   // expected-note @below {{98,304 B: a, 3 buffers of 32,768}}
   // expected-remark @below {{14 of b save 16,384 B}}

@@ -8,7 +8,7 @@
 // One allocation of 8 * 32,768 bytes can't fit.
 module attributes {"ttg.target" = "cuda:90"} {
   tt.func @error() {
-    // expected-error @below {{'error' needs 262,144 B of shared memory, sm_90 has 232,448}}
+    // expected-error @below {{'error' needs 262,144 B of shared memory, sm_90a has 232,448}}
     // expected-note @below {{262,144 B: a, 8 buffers of 32,768}}
     // expected-note @below {{131,072 B: b, 4 buffers of 32,768}}
     %a = ttg.local_alloc : () -> !all
@@ -26,7 +26,7 @@ module attributes {"ttg.target" = "cuda:90"} {
 // Two halves may fit where their lives don't meet: stock Triton knows.
 module attributes {"ttg.target" = "cuda:90"} {
   tt.func @warning() {
-    // expected-warning @below {{'warning' allocates 262,144 B of shared memory, sm_90 has 232,448: it fits only where}}
+    // expected-warning @below {{'warning' allocates 262,144 B of shared memory, sm_90a has 232,448: it fits only where}}
     // expected-note @below {{131,072 B: a, 4 buffers of 32,768}}
     // expected-note @below {{131,072 B: b, 4 buffers of 32,768}}
     %a = ttg.local_alloc : () -> !half

@@ -170,7 +170,7 @@ QUARTER = '%{0} = ttg.local_alloc : () -> !ttg.memdesc<4x128x128xf16, #shared, #
 def test_one_allocation_that_is_too_large_is_an_error():
     with pytest.raises(CompilationError) as caught:
         check_budget(map_of("%l = ttg.local_alloc : () -> !line\n" + HALF.format("a", 2)))
-    assert caught.value.message == "'f' needs 262,144 B of shared memory, sm_100 has 232,448"
+    assert caught.value.message == "'f' needs 262,144 B of shared memory, sm_100a has 232,448"
     assert str(caught.value).startswith("kernel.py:2:1: error: ")
     assert caught.value.notes[0] == "262,144 B: a, 8 buffers of 32,768 at kernel.py:2:1"
 
@@ -182,7 +182,7 @@ def test_allocations_that_may_never_live_together_are_a_warning():
     assert [(each.severity, each.message) for each in found] == [
         (
             "warning",
-            "'f' allocates 262,144 B of shared memory, sm_100 has 232,448: it fits only where stock Triton lays "
+            "'f' allocates 262,144 B of shared memory, sm_100a has 232,448: it fits only where stock Triton lays "
             "allocations over each other",
         )
     ]
@@ -205,7 +205,7 @@ def test_tensor_memory_has_a_budget_of_its_own():
     with collected_diagnostics() as found:
         check_budget(map_of(body))
         check_budget(map_of(body + "%t = ttng.tmem_alloc : () -> !t\n"))
-    assert ["640 columns of tensor memory, sm_100 has 512" in each.message for each in found] == [True]
+    assert ["640 columns of tensor memory, sm_100a has 512" in each.message for each in found] == [True]
 
 
 @pytest.mark.parametrize(

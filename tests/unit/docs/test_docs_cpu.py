@@ -2,6 +2,8 @@
 
 # covers: target.cpu
 
+import io
+import re
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,21 @@ def test_an_access_outside_is_reported_as_shown(tmp_path):
         run(path, wrong)
     (shown,) = blocks("docs/cpu.md", "text")
     assert str(error.value).replace(str(path), "scale.py") == shown.rstrip("\n")
+
+
+def test_the_session_of_a_breakpoint_is_as_shown(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "scale.py"
+    path.write_text(
+        "import numpy as np\n\nimport tlx_xdsl\nimport tlx_xdsl.language as tl\n\n\n"
+        "def scale(x, y, BLOCK: tl.constexpr):\n    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+        "    top = tl.max(tl.load(x + at), axis=0)\n    if top > 150:\n        breakpoint()\n"
+        "    tl.store(y + at, top)\n\n\n"
+        "scale = tlx_xdsl.jit(scale, target='cpu')\nx = np.arange(256, dtype=np.float32)\n"
+        "scale[(4,)](x, np.empty_like(x), BLOCK=64)\n"
+    )
+    (shown,) = [each for each in blocks("docs/cpu.md", "console") if "breakpoint()" in each]
+    monkeypatch.setattr("sys.stdin", io.StringIO("print top\nquit\n"))
+    run(path, path.read_text())
+    found = capsys.readouterr().out.replace(str(path), "scale.py")
+    without_events = [re.sub(r"event \d+ of \d+", "event", text) for text in (found, shown.partition("\n")[2])]
+    assert without_events[0] == without_events[1]

@@ -61,17 +61,28 @@ def answers(calls, folder, absent=("numpy", "ml_dtypes", "triton", "torch", "llv
 
 def test_the_passes_explain_and_maps_run_without_numpy(tmp_path, monkeypatch):
     source = EXAMPLE.read_text(encoding="utf-8")
-    lines = [LINE, "tlx map kernel.py:matmul -o map.svg", "tlx compile kernel.py:matmul --emit ttgir -o -"]
+    lines = [
+        LINE,
+        "tlx map kernel.py:matmul -o map.svg",
+        "tlx compile kernel.py:matmul --emit ttgir -o -",
+        f"{LINE} --layout acc --svg registers.svg",
+        f"{LINE} --layout a --svg buffer.svg",
+    ]
     calls = [["passed", source, LINE], *(["ran", source, line] for line in lines)]
-    (passes, explained, mapped, compiled), imported = answers(calls, tmp_path)
+    (passes, explained, mapped, compiled, registers, buffer), imported = answers(calls, tmp_path)
     assert imported == []
-    assert [each["status"] for each in (explained, mapped, compiled)] == [0, 0, 0], explained["text"]
+    ran = (explained, mapped, compiled, registers, buffer)
+    assert [each["status"] for each in ran] == [0] * 5, [each["text"] for each in ran]
     assert "wgmma reads A" in explained["text"]
     assert mapped["pictures"]["map.svg"].startswith("<svg")
+    assert "t0" in registers["pictures"]["registers.svg"]
+    assert "bank 4" in buffer["pictures"]["buffer.svg"]
     # With numpy they are the same.
     monkeypatch.chdir(tmp_path)
     assert passes == json.loads(in_browser.passed(source, LINE))
-    assert compiled == json.loads(in_browser.ran(source, lines[2]))
+    for line, found in zip(lines[1:], ran[1:], strict=True):
+        again = json.loads(in_browser.ran(source, line))
+        assert (again["text"], again["pictures"]) == (found["text"], found["pictures"])
     assert {"frontend", "tlx-storage-alias-lowering", "convert-triton-to-tritongpu"} <= {
         each["name"] for each in passes["passes"]
     }

@@ -27,7 +27,7 @@ PUZZLES = {
     "05_specialised": ("specialised", "deadlock: the default task waits at 'empty[0]'"),
     "06_deadlock": ("deadlock", "deadlock: the default task waits at 'empty[0]' for parity 0"),
     "07_race": ("race", "without a proxy fence"),
-    "08_aliasing": ("aliased", "allocates 262,152 B of shared memory, sm_90 has 232,448"),
+    "08_aliasing": ("aliased", "allocates 262,152 B of shared memory, sm_90a has 232,448"),
     "09_cluster": ("cluster", "reads 'other[0]', and nothing orders it after the remote store"),
     "10_attention": ("attention", "out[1, 0] is "),
     "11_ranks": ("ranks", "reads byte 64 of 'slots of rank 0' in global memory, and nothing orders it after"),

@@ -7,7 +7,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl import CompilationError
-from tlx_xdsl.errors import OverBudgetError
+from tlx_xdsl.errors import OverBudgetError, shown_path
 
 
 @tlx_xdsl.jit
@@ -57,12 +57,12 @@ def test_what_fits_is_run_without_a_word():
 def test_more_shared_memory_than_there_is():
     x, (said,) = run(rings, 64, 16)
     assert x[0] == 1, "the run is right all the same"
-    place = f"{__file__}:{rings.source.tree.lineno + 1}:"
+    place = f"{shown_path(__file__)}:{rings.source.tree.lineno + 1}:"
     assert said.startswith(place)
     assert "warning: sm_90a would refuse this launch: 'rings' needs 262,144 B of shared memory" in said
     assert "note: 262,144 B: ring, 16 buffers of 16,384" in said
     # What the compiler says.
-    with pytest.raises(OverBudgetError, match="'rings' needs 262,144 B of shared memory, sm_90 has 232,448"):
+    with pytest.raises(OverBudgetError, match="'rings' needs 262,144 B of shared memory, sm_90a has 232,448"):
         rings.compile(np.zeros(512, np.float32), 64, 16)
     _, (less,) = run(rings, 64, 12, target="sm_80")
     assert "sm_80 would refuse this launch: 'rings' needs 196,608 B of shared memory, sm_80 has 166,912" in less
@@ -91,7 +91,10 @@ def test_sizes_that_no_launch_has(options, message):
             run(plain, 128, **options)
         return
     _, (said,) = run(plain, 128, **options)
-    assert f"{__file__}:{plain.source.tree.lineno}:1: warning: sm_90a would refuse this launch: {message}" in said
+    assert (
+        f"{shown_path(__file__)}:{plain.source.tree.lineno}:1: warning: sm_90a would refuse this launch: {message}"
+        in said
+    )
 
 
 def test_it_is_an_error_where_that_is_asked_for():

@@ -111,6 +111,18 @@ def test_a_value_that_is_made_otherwise_keeps_its_name():
     assert with_names_of(before, after) == "%x = a.load\n%c = a.constant\n%x_1 = a.shift %x, %c\na.store %x_1\n"
 
 
+def test_what_has_moved_keeps_its_name():
+    before = "%a = a.load\n%0 = a.cast %a, 1\n%1 = a.mul %a\n%2 = a.neg %1\n"
+    after = "%a = a.load\n%0 = a.mul %a\n%1 = a.neg %0\n%2 = a.cast %a, 1\n"
+    assert with_names_of(before, after) == "%a = a.load\n%1 = a.mul %a\n%2 = a.neg %1\n%0 = a.cast %a, 1\n"
+
+
+def test_what_moves_to_another_function_has_a_name_of_that():
+    before = "  tt.func @f() {\n    %0 = a.x\n  }\n  tt.func @g() {\n    %0 = a.y\n  }\n"
+    after = "  tt.func @f() {\n  }\n  tt.func @g() {\n    %0 = a.y\n    %1 = a.x\n  }\n"
+    assert with_names_of(before, after) == after
+
+
 def test_aliases_go_by_what_they_stand_for():
     before = '#s = #x.a<1>\n#s1 = #x.b<"%0 #s">\n%0 = a.alloc : #s\n%1 = a.alloc : #s1\n'
     after = '#s = #x.b<"%0 #s">\n#s1 = #x.a<1>\n#s2 = #x.c\n%0 = a.alloc : #s1\n%1 = a.alloc : #s\n%2 = a.new : #s2\n'

@@ -117,6 +117,18 @@ def test_sizes_that_there_was_no_time_for_are_status_1(check):
     assert last.endswith(": nothing found, 2 sizes not run")
 
 
+def test_what_was_not_run_may_be_allowed(check):
+    given = ("--grid", 1, "--arg", "x=zeros[B]", "--size", "B=2,4,8", "--allow-unrun")
+    status, out = check("block", *given)
+    assert status == 0
+    assert out.endswith(": nothing found, 2 sizes not run\n")
+    assert check("block", *given, "--format", "github")[1].startswith("::warning::2 sizes not run; ")
+    assert json.loads(check("block", *given, "--format", "json")[1])["ok"]
+    # What is found counts all the same.
+    assert check("block", "--grid", 1, "--arg", "x=zeros[B]", "--size", "B=3,4", "--allow-unrun")[0] == 0
+    assert check("block", "--grid", 1, "--arg", "x=zeros[B]", "--size", "B=3,5", "--allow-unrun")[0] == 1
+
+
 def test_json_has_both_lines_the_remedy_and_what_shows_it_again(check):
     status, out = check("hand_over", *HAND_OVER, "--stages", "frontend", "--format", "json")
     assert status == 1

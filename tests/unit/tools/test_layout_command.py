@@ -77,7 +77,7 @@ def test_without_a_name_it_is_what_the_kernel_asks_for(kernel, capsys):
     for name, words in (("turn", 32), ("swizzled", 1)):
         assert main(["explain", f"{name}.py:transpose", "--svg", f"out/{name}.svg"]) == 0
         svg = Path(f"out/{name}.svg").read_text()
-        assert hints(svg)[-32:][0] == f"bank 0: {words} words"
+        assert hints(svg)[-32:][0] == f"bank 0: {words} word{'' if words == 1 else 's'}"
         assert "a part of %tile" in svg
     capsys.readouterr()
 

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -78,7 +83,7 @@ def test_a_file_is_checked_kernel_by_kernel(lint):
     assert status == 1
     assert lines == [
         "kernels.py:15:17: error: name 'undefined_name' is not defined [frontend]",
-        "kernels.py:20:15: error: 'budget' needs 524,288 B of shared memory, sm_90 has 232,448 [budget]",
+        "kernels.py:20:15: error: 'budget' needs 524,288 B of shared memory, sm_90a has 232,448 [budget]",
         "kernels.py:42: remark: 'untyped' is not checked: 'x', 'n' have no type or value, in TLX_COMPILE or by --arg "
         "[unchecked]",
     ]
@@ -142,3 +147,80 @@ def test_junit_has_a_case_for_each_kernel(lint):
     assert root[0].get("name") == "tlx lint"
     assert [case.get("name") for case in root.iter("testcase")] == ["front", "budget", "good", "outside", "same"]
     assert [each.get("type") for each in root.iter("failure")] == ["frontend", "budget"]
+
+
+STUCK = """import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+
+
+@tlx_xdsl.jit
+def stuck(x):
+    full = tlx.alloc_barriers(1)
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            tlx.barrier_wait(full[0], 0)
+        with tlx.async_task(num_warps=4):
+            tl.store(x, 1.0)
+
+
+TLX_COMPILE = {"stuck": {"signature": {"x": "*fp32"}}}
+"""
+
+
+def test_what_the_prover_refutes_is_a_warning(tmp_path, capsys):
+    (tmp_path / "stuck.py").write_text(STUCK)
+
+    def lint(*options):
+        status = main(["lint", str(tmp_path / "stuck.py"), *options])
+        return status, capsys.readouterr().out.replace(f"{tmp_path}/", "").splitlines()
+
+    status, (first, summary) = lint()
+    assert first == (
+        "stuck.py:11:13: warning: deadlock: the default task waits at 'full[0]', which lacks 1 of 1 arrivals [proof]"
+    )
+    assert (status, summary.rpartition(": ")[2]) == (0, "0 errors, 1 warning")
+    assert lint("--strict")[0] == 1
+    # Without time nothing is asked of it.
+    assert len(lint("--seconds", "0", "--strict")[1]) == 1
+
+
+def test_several_files_are_one_report(tmp_path, capsys):
+    for name, body in (("one", "tl.store(x, nothing)"), ("two", "tl.store(x, 1.0)"), ("three", "tl.store(y, 1.0)")):
+        (tmp_path / f"{name}.py").write_text(
+            "import tlx_xdsl\nimport tlx_xdsl.language as tl\n\n\n@tlx_xdsl.jit\ndef k(x):\n    " + body
+            + '\n\n\nTLX_COMPILE = {"k": {"signature": {"x": "*fp32"}}}\n'
+        )  # fmt: skip
+    (tmp_path / "broken.py").write_text("x = (\n")
+    files = [str(tmp_path / f"{name}.py") for name in ("one", "two", "broken", "three", "two")]
+    assert main(["lint", *files]) == 1
+    *lines, summary = capsys.readouterr().out.replace(f"{tmp_path}/", "").splitlines()
+    assert [line.partition(": error: ")[0] for line in lines] == ["one.py:7:17", "broken.py:1:5", "three.py:7:14"]
+    assert summary.startswith("3 kernels checked in ")
+    assert main(["lint", files[1], f"{files[3]}:k", "--format", "json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert [record["file"] for record in report["records"]] == [files[3]]
+    assert main(["lint", *files[:2], "--arg", "x=1"]) == 1
+    assert "are of one kernel" in capsys.readouterr().err
+
+
+def test_the_hook_is_one_that_pre_commit_runs(tmp_path):
+    pytest.importorskip("pre_commit")
+    root = Path(__file__).parents[3]
+    if not (root / ".git").exists():
+        pytest.skip("this is no clone")
+    shutil.copy(root / ".pre-commit-hooks.yaml", tmp_path / ".pre-commit-hooks.yaml")
+    (tmp_path / "my_kernels.py").write_text(KERNELS)
+    (tmp_path / "other.py").write_text("raise SystemExit('not to be run')\n")
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.com"]
+    for command in ([*git, "init", "-q"], [*git, "add", "."], [*git, "commit", "-qm", "all"]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    environment = {
+        **os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PRE_COMMIT_HOME": str(tmp_path / "cache"), "PYTHONPATH": str(root),
+    }  # fmt: skip
+    hook = [sys.executable, "-m", "pre_commit", "try-repo", ".", "tlx-lint", "--all-files"]
+    ran = subprocess.run(hook, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 1, ran
+    assert "my_kernels.py:15:17: error: name 'undefined_name' is not defined [frontend]" in ran.stdout
+    assert "other.py" not in ran.stdout

@@ -17,6 +17,7 @@ from .builder import I8, I32, PTR, Builder, Value, constant
 from .forwarding import Forwarding
 from .host import Features
 from .metadata import Site
+from .ticks import Ticks, is_counted
 from .views import View
 
 # The handlers of operations, by their names; the files beside this one fill it.
@@ -120,6 +121,8 @@ class FunctionEmitter:
     """Where the caller wants the results."""
     streams: bool = True
     """Whether all nests up to now only read and write elements: their limit is memory, not arithmetic."""
+    ticks: Ticks | None = None
+    """The counters of a profile."""
     extra_bytes: int = 0
     """Memory that instructions need beside the buffers, after them in the arena."""
 
@@ -143,9 +146,25 @@ class FunctionEmitter:
     def block(self, block: Block) -> Sequence[SSAValue]:
         """Write the operations of a block; gives the operands of its terminator."""
         self.yielded = ()
+        if self.ticks is not None and is_counted(block):
+            self._counted(self.ticks, block)
+            return self.yielded
         for op in block.ops:
             self.emit(op)
         return self.yielded
+
+    def _counted(self, ticks: Ticks, block: Block) -> None:
+        """Write the operations of a block, and after the work of each line what counts its cycles."""
+        pending: int | None = None
+        for op in block.ops:
+            turns = op is block.last_op or op.name.startswith("scf.")
+            number = ticks.number(op)
+            if pending is not None and (turns or number not in (None, pending)):
+                ticks.tick(self.b, pending)
+                pending = None
+            self.emit(op)
+            if number is not None:
+                pending = number
 
     def fail_unless(self, condition: Value, op: Operation, message: str) -> None:
         """End the program with an error at `op`, unless a scalar condition holds."""

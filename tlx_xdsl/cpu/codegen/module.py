@@ -28,6 +28,7 @@ from .function import FunctionEmitter, Sites, Target, load_handlers, refused
 from .host import Features, Host, host
 from .llvm import Compiled, optimized
 from .metadata import Argument, Metadata
+from .ticks import Ticks
 
 _PLAIN = 'nounwind "no-trapping-math"="true"'
 _ATTRIBUTES = f"""\
@@ -43,8 +44,8 @@ class Launch:
     NEXT, TOTAL, CHUNK, GRID, SITE, PROGRAM = 0, 8, 16, 24, 36, 40
 
 
-def llvm_module(module: ModuleOp, target: Host, *, checks: bool) -> tuple[str, Metadata]:
-    """Translate a module without tensors, one of whose functions is a kernel.
+def llvm_module(module: ModuleOp, target: Host, *, checks: bool, ticks: Ticks | None = None) -> tuple[str, Metadata]:
+    """Translate a module without tensors, one of whose functions is a kernel; with `ticks` it counts cycles by line.
 
     Raises CompilationError, at the user's line, for what has no counterpart on a CPU.
     """
@@ -57,7 +58,7 @@ def llvm_module(module: ModuleOp, target: Host, *, checks: bool) -> tuple[str, M
     texts: list[str] = []
     sizes: dict[str, int] = {}
     for function in _callees_first(functions):
-        text, size = _function(function, externals, sites, target.features, sizes, checks=checks)
+        text, size = _function(function, externals, sites, target.features, sizes, checks=checks, ticks=ticks)
         texts.append(text)
         sizes[function.sym_name.data] = size
     name = kernel.sym_name.data
@@ -116,12 +117,14 @@ def _function(
     sizes: dict[str, int],
     *,
     checks: bool,
+    ticks: Ticks | None,
 ) -> tuple[str, int]:
     """The text of a function, and the bytes of scratch memory that it needs with all that it calls."""
     held = function.attributes.get(BYTES)
     arena = held.value.data if isinstance(held, IntegerAttr) else 0
     b = Builder(externals)
     fn = FunctionEmitter(b, features, sites, checks, Value("%scratch", PTR), arena, forwarding(function))
+    fn.ticks = ticks
     first, *others = function.body.blocks
     parameters: list[str] = []
     for number, argument in enumerate(first.args):
@@ -134,6 +137,8 @@ def _function(
     fn.returns = [Value(f"%r{number}", PTR) for number in range(len(results))]
     parameters += [place.typed for place in fn.returns]
     fn.blocks = {block: Target(b.name()) for block in others}
+    if ticks is not None and program_arguments(function):
+        ticks.tick(b, None)
     fn.block(first)
     for block in others:
         begin_block(fn, block)

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.errors import BREAKPOINT, InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource, Parameter, Signature
@@ -23,6 +23,9 @@ from .arguments import MISSING, ReadOnly, flat_types, read_constant, reader_of, 
 from .build import CpuSpecialization, load_program, object_key
 from .packing import Packer
 from .program import Program
+
+if TYPE_CHECKING:
+    from .profile import LineProfile
 
 _NO_OPTIONS = CpuOptions()
 
@@ -46,6 +49,7 @@ class _Specialized:
     pack: Packer
     may_stop: bool
     """Whether a program may open the debugger."""
+    wanted: CpuSpecialization
 
 
 class BoundLaunch:
@@ -105,6 +109,16 @@ class CpuLauncher:
         """
         found, packed, sizes = self._prepared(grid, args, kwargs, breakpoints=False)
         return BoundLaunch(found.program, sizes, packed, (args, kwargs))
+
+    def profile(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LineProfile:
+        """Run the kernel a few times on one thread, and return what each of its lines takes.
+
+        Raises as `launch` does, and InputError on a CPU without a cycle counter for programs.
+        """
+        from .profile import load_profiled, profile
+
+        found, packed, sizes = self._prepared(grid, args, kwargs, breakpoints=False)
+        return profile(*load_profiled(self._source, found.wanted), packed, sizes)
 
     def compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         """The program that a launch with these arguments would run."""
@@ -198,7 +212,7 @@ class CpuLauncher:
                         f"{self._source.name}: '{argument.name}' is read-only, and the kernel may write it: pass a copy"
                     )
             may_stop = options.debugger or any(site.message.endswith(BREAKPOINT) for site in program.metadata.sites)
-            found = self._known[key] = _Specialized(program, pack, may_stop and options.breakpoints)
+            found = self._known[key] = _Specialized(program, pack, may_stop and options.breakpoints, wanted)
             return found
 
     def _forget(self) -> None:

@@ -60,8 +60,8 @@ class Program:
         self._owner = owner
         self._scratch_bytes = metadata.scratch_bytes
         self._function: Callable[..., int] = _FUNCTION(address)
-        # Lines are in the order of programs then, as the interpreter prints them.
-        self._runs_alone = prints(metadata.symbols)
+        self.runs_alone = prints(metadata.symbols)
+        """Whether programs run on one thread: lines are in their order then, as the interpreter prints them."""
 
     def run(self, arguments: bytes, grid: tuple[int, int, int]) -> None:
         """Run all programs of a grid on packed arguments.
@@ -74,12 +74,12 @@ class Program:
             return
         record = _Record()
         first = status = 0
-        if total > 1 and not self.ns_per_program and not self._runs_alone:
+        if total > 1 and not self.ns_per_program and not self.runs_alone:
             # The first program alone shows what the others will take, and so who is to run them.
             status = self._span(arguments, record, grid, 0, 1, None)
             first = 1
         if not status:
-            status = self._span(arguments, record, grid, first, total, None if self._runs_alone else pool())
+            status = self._span(arguments, record, grid, first, total, None if self.runs_alone else pool())
         if status:
             self._raise(record, grid)
 

@@ -50,3 +50,8 @@ def __getattr__(name: str) -> Any:
     if found is None:
         raise AttributeError(f"module 'tlx_xdsl.language.tlx' has no attribute '{name}'")
     return found
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

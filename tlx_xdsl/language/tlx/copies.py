@@ -46,25 +46,36 @@ def async_load(
 
     The result is a token for `async_load_commit_group`. With `bulk` one thread copies `bulk_size` bytes (the whole
     buffer without it) from the pointer `src`, and they complete on `barrier`; there is no token.
+
+    Example: `token = tlx.async_load(pointers, a[0])`
     """
     ...
 
 
 @_tlx
 def async_load_commit_group(tokens: Sequence[async_token] = ()) -> async_token:
-    """Close the group of the copies started so far; the result is a token of the group."""
+    """Close the group of the copies started so far; the result is a token of the group.
+
+    Example: `group = tlx.async_load_commit_group([tlx.async_load(pointers, a[0])])`
+    """
     ...
 
 
 @_tlx
 def async_load_wait_group(pendings: Int, tokens: Sequence[async_token] = ()) -> async_token:
-    """Wait until at most `pendings` groups are in flight; the result is a token for `local_load`."""
+    """Wait until at most `pendings` groups are in flight; the result is a token for `local_load`.
+
+    Example: `done = tlx.async_load_wait_group(0)`
+    """
     ...
 
 
 @_tlx
 def async_store(dst_global_ptr: tensor, src_smem: buffered_tensor, size: Value) -> None:
-    """Start to copy the first `size` bytes of a buffer to global memory; `async_descriptor_store_wait` waits for it."""
+    """Start to copy the first `size` bytes of a buffer to global memory; `async_descriptor_store_wait` waits for it.
+
+    Example: `tlx.async_store(h, a[0], 16384)`
+    """
 
 
 @_tlx
@@ -84,6 +95,12 @@ def async_descriptor_load(
     A `barrier_expect_bytes` for them comes before, a `barrier_wait` before the first use. Elements outside the
     tensor arrive as zeros, and count as bytes. `multicast_targets` are the ranks of the CTAs whose buffers
     and barriers get the block; with `two_ctas` the bytes count on the barrier of the even CTA of a pair.
+
+    Example:
+    ```python
+    tlx.barrier_expect_bytes(full[0], 16384)
+    tlx.async_descriptor_load(a_desc, a[0], [0, 0], full[0])
+    ```
     """
 
 
@@ -99,6 +116,8 @@ def async_descriptor_store(
 
     The buffer may be written again after `async_descriptor_store_wait`, and the kernel may not end before.
     `store_reduce` combines instead: "add", "min", "max", "and", "or" or "xor".
+
+    Example: `tlx.async_descriptor_store(a_desc, a[0], [0, 0])`
     """
 
 
@@ -117,6 +136,8 @@ def async_descriptor_gather(
     The block of `desc` is one row, `x_offsets` a 1-D block of int32 or int16. Rows outside of the tensor arrive as
     zeros. The bytes complete on `barrier`, as of `async_descriptor_load`. `multicast` means nothing where a buffer
     belongs to one CTA, as each does here.
+
+    Example: `tlx.async_descriptor_gather(rows, gathered[0], tl.arange(0, 32), 0, full[0])`
     """
 
 
@@ -127,6 +148,8 @@ def async_descriptor_scatter(
     """Copy the rows of the buffer `source` by TMA: row i goes to row `x_offsets[i]`, from column `y_offset` on.
 
     Rows outside of the tensor are dropped. `async_descriptor_store_wait` waits for it, as for `async_descriptor_store`.
+
+    Example: `tlx.async_descriptor_scatter(rows, gathered[0], tl.arange(0, 32), 0)`
     """
 
 
@@ -136,6 +159,8 @@ def async_descriptor_store_wait(pendings: Int, read: Flag = True) -> None:
 
     What is over then are their reads of the buffers, which may be written again; with `read=False` their writes to
     global memory are, too, and a release after it covers them (PTX: cp.async.bulk.wait_group, `.read`).
+
+    Example: `tlx.async_descriptor_store_wait(0)`
     """
 
 
@@ -143,19 +168,28 @@ def async_descriptor_store_wait(pendings: Int, read: Flag = True) -> None:
 def async_descriptor_prefetch_tensor(
     desc: tensor_descriptor_base, offsets: Values, pred: Value | None = None, eviction_policy: Text = ""
 ) -> None:
-    """Start to bring the block at `offsets` (elements) into the L2 cache."""
+    """Start to bring the block at `offsets` (elements) into the L2 cache.
+
+    Example: `tlx.async_descriptor_prefetch_tensor(a_desc, [0, 0])`
+    """
 
 
 @_tlx
 def prefetch(
     pointer: tensor | tensor_descriptor_base, level: Text = "L2", mask: Value | None = None, tensormap: Flag = False
 ) -> None:
-    """Start to bring what `pointer` points at into a cache, "L1" or "L2"; with `tensormap` it is a TMA descriptor."""
+    """Start to bring what `pointer` points at into a cache, "L1" or "L2"; with `tensormap` it is a TMA descriptor.
+
+    Example: `tlx.prefetch(pointers)`
+    """
 
 
 @_tlx
 def allocate_tensor_descriptor(num: Int) -> tensor_descriptor_ptr:
-    """Room in global memory for `num` TMA descriptors of 128 bytes; `ptr[i]` is the i-th."""
+    """Room in global memory for `num` TMA descriptors of 128 bytes; `ptr[i]` is the i-th.
+
+    Example: `room = tlx.allocate_tensor_descriptor(1)`
+    """
     ...
 
 
@@ -171,6 +205,8 @@ def make_tensor_descriptor(
     """A TMA descriptor of the tensor at `base`, written to `desc_ptr` (to memory of the compiler's, without it).
 
     Shape and strides are in elements, the last stride is 1. Loads yield `padding_option`, "zero" or "nan", outside.
+
+    Example: `desc = tlx.make_tensor_descriptor(room[0], h, [n, 64], [64, 1], [128, 64])`
     """
     ...
 
@@ -179,5 +215,8 @@ def make_tensor_descriptor(
 def reinterpret_tensor_descriptor(
     desc_ptr: tensor_descriptor_ptr, block_shape: Shape, dtype: Type
 ) -> tensor_descriptor_base:
-    """The TMA descriptor that lies at `desc_ptr`, which has blocks of `block_shape` elements."""
+    """The TMA descriptor that lies at `desc_ptr`, which has blocks of `block_shape` elements.
+
+    Example: `desc = tlx.reinterpret_tensor_descriptor(room[0], [128, 64], tl.float16)`
+    """
     ...

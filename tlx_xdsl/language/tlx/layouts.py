@@ -111,6 +111,12 @@ class swizzled_shared_layout_encoding(shared_layout_encoding):
     """Shared memory swizzled in vectors of `vectorSize` elements: row r is XORed with (r / perPhase) mod maxPhase.
 
     `order` names the dimensions from the fastest varying to the slowest.
+
+    Example:
+    ```python
+    layout: tl.constexpr = tlx.swizzled_shared_layout_encoding(8, 1, 8, [1, 0])
+    tile = tlx.local_alloc((128, 64), tl.float16, 2, layout=layout)
+    ```
     """
 
     def __init__(
@@ -141,6 +147,12 @@ class padded_shared_layout_encoding(shared_layout_encoding):
     """Shared memory with padding: after every `interval` elements come `padding` more, for each (interval, padding).
 
     Made by `with_identity_for` or `with_bases`, for a buffer of `shape` elements.
+
+    Example:
+    ```python
+    layout: tl.constexpr = tlx.padded_shared_layout_encoding.with_identity_for([[64, 8]], [128, 64], [1, 0])
+    tile = tlx.local_alloc((128, 64), tl.float16, 2, layout=layout)
+    ```
     """
 
     def __init__(
@@ -238,6 +250,12 @@ class nv_mma_shared_layout_encoding(shared_layout_encoding):
 
     With `swizzled` false there is none; with `order` (0, 1) the tile is transposed. `fp4Padded` gives pairs of fp4
     values the space of two bytes.
+
+    Example:
+    ```python
+    layout: tl.constexpr = tlx.nv_mma_shared_layout_encoding([128, 64], [1, 0], tl.float16)
+    tile = tlx.local_alloc((128, 64), tl.float16, 2, layout=layout)
+    ```
     """
 
     def __init__(
@@ -299,6 +317,12 @@ class tensor_memory_layout_encoding(shared_layout_encoding):
 
     `colStride` is the distance of the elements of a row: 1, or 32 divided by the bits of an element where they are
     kept unpacked, as an accumulator of 16 bits is.
+
+    Example:
+    ```python
+    layout: tl.constexpr = tlx.tensor_memory_layout_encoding(128, 128)
+    sums = tlx.local_alloc((128, 128), tl.float32, 1, tlx.storage_kind.tmem, layout=layout)
+    ```
     """
 
     def __init__(
@@ -329,7 +353,14 @@ class tensor_memory_layout_encoding(shared_layout_encoding):
 
 
 class tensor_memory_scales_layout_encoding(shared_layout_encoding):
-    """Tensor memory with the scales of a block-scaled MMA: 8 bits each, in lanes of 32 rows."""
+    """Tensor memory with the scales of a block-scaled MMA: 8 bits each, in lanes of 32 rows.
+
+    Example:
+    ```python
+    layout: tl.constexpr = tlx.tensor_memory_scales_layout_encoding()
+    scale = tlx.local_alloc((128, 4), tl.uint8, 1, tlx.storage_kind.tmem, layout=layout)
+    ```
+    """
 
     def __init__(self, CTASplitM: int = 1, CTASplitN: int = 1):
         _one_cta((CTASplitM, CTASplitN), "CTASplitM and CTASplitN")
@@ -352,6 +383,8 @@ class swizzled_layout(shared_layout_encoding):
     """CuTe's Swizzle<bits, base, shift> of a buffer that is row-major, or in `order`.
 
     Vectors of `2**base` elements are XORed: bits `base + shift` and up of the offset into bits `base` and up.
+
+    Example: `rows = tlx.local_alloc((64, 64), tl.float16, 2, layout=tlx.swizzled_layout(3, 3, 3))`
     """
 
     def __init__(self, bits: int, base: int = 0, shift: int = 0, order: Sequence[int] | None = None):
@@ -434,6 +467,8 @@ class _register_layout_encoding(layout_encoding):
 class blocked_layout_encoding(_register_layout_encoding):
     """Registers in blocks of `size_per_thread`, of `threads_per_warp` threads, of `warps_per_cta` warps: in each
     dimension, those of `order` first.
+
+    Example: `tile = tlx.require_layout(block, tlx.blocked_layout_encoding([1, 8], [4, 8], [4, 1], [1, 0]))`
     """
 
     def __init__(
@@ -474,6 +509,8 @@ class nv_mma_layout(layout_encoding):
     """Registers of the accumulator of `wgmma`, or of `mma.sync` where `instr_shape` has two sizes: (16, 8).
 
     `instr_shape` is M, N and K of one instruction of a warp; for `wgmma` M is 16, a quarter of its warpgroup's.
+
+    Example: `sums = tlx.require_layout(acc, tlx.nv_mma_layout((4, 1), (16, 128, 16)))`
     """
 
     def __init__(self, warps_per_cta: Sequence[int], instr_shape: Sequence[int]):
@@ -499,7 +536,14 @@ class slice_layout_encoding(_register_layout_encoding):
 
 @constexpr_function
 def slice_layout(parent: layout_encoding, dim: int) -> slice_layout_encoding:
-    """Return `slice_layout_encoding(dim, parent)`."""
+    """Return `slice_layout_encoding(dim, parent)`.
+
+    Example:
+    ```python
+    parent: tl.constexpr = tlx.blocked_layout_encoding([1, 8], [4, 8], [4, 1], [1, 0])
+    row = tlx.require_layout(at, tlx.slice_layout(parent, 1))
+    ```
+    """
     return slice_layout_encoding(dim, parent)
 
 
@@ -518,7 +562,14 @@ class dot_operand_layout_encoding(_register_layout_encoding):
 def dot_operand_layout(
     operand_index: int, parent: layout_encoding, k_width: int | None = None
 ) -> dot_operand_layout_encoding:
-    """Return `dot_operand_layout_encoding` of the same arguments."""
+    """Return `dot_operand_layout_encoding` of the same arguments.
+
+    Example:
+    ```python
+    sums: tl.constexpr = tlx.nv_mma_layout((4, 1), (16, 8))
+    tile = tlx.require_layout(block, tlx.dot_operand_layout(0, sums, 2))
+    ```
+    """
     return dot_operand_layout_encoding(operand_index, parent, k_width)
 
 
@@ -534,23 +585,34 @@ def require_layout(
     """`x` in the given layout, which with `pin` no pass may change.
 
     `late_address_compute` is a hint for AMD GPUs and means nothing here.
+
+    Example: `tile = tlx.require_layout(block, tlx.blocked_layout_encoding([1, 8], [4, 8], [4, 1], [1, 0]))`
     """
     ...
 
 
 @builtin("tlx", spellings={"src": "x"})
 def release_layout(x: X, relaxed: Flag = False) -> X:
-    """`x` in any layout that the compiler likes again. `relaxed` lets it ignore that, and means nothing here."""
+    """`x` in any layout that the compiler likes again. `relaxed` lets it ignore that, and means nothing here.
+
+    Example: `free = tlx.release_layout(tlx.local_load(a[0]))`
+    """
     ...
 
 
 @_tlx
 def dump_layout(x: tensor | buffered_tensor) -> None:
-    """Print the final layout of a block or buffer while compiling."""
+    """Print the final layout of a block or buffer while compiling.
+
+    Example: `tlx.dump_layout(block)`
+    """
 
 
 @_tlx
 def assert_same_layout(
     lhs: tensor | buffered_tensor, rhs: tensor | buffered_tensor | layout_encoding | constexpr
 ) -> None:
-    """Refuse to compile unless the block or buffer `lhs` ends up in the layout of `rhs`, or in the layout `rhs`."""
+    """Refuse to compile unless the block or buffer `lhs` ends up in the layout of `rhs`, or in the layout `rhs`.
+
+    Example: `tlx.assert_same_layout(block, block)`
+    """

@@ -44,19 +44,27 @@ def local_alloc(
     are powers of two and, like `num`, known at compile time. `storage` is shared memory, or tensor memory on GPUs that
     have it. What a buffer holds at first is undefined. Without `layout` the compiler picks the one that TMA, the tensor
     cores or threads want. With `reuse` another allocation, the new one starts at its first byte.
+
+    Example: `a = tlx.local_alloc((128, 64), tl.float16, 2)`
     """
     ...
 
 
 @_tlx
 def local_view(local_allocated_buffers: B, buffer_idx: Value) -> B:
-    """Buffer or barrier `buffer_idx`: what `buf[i]` means."""
+    """Buffer or barrier `buffer_idx`: what `buf[i]` means.
+
+    Example: `first = tlx.local_view(a, 0)`
+    """
     ...
 
 
 @_tlx
 def subslice(local_allocated_buffer: buffered_tensor, offset: Int, size: Int) -> buffered_tensor:
-    """Columns `offset` to `offset + size` of a buffer in tensor memory; no data moves."""
+    """Columns `offset` to `offset + size` of a buffer in tensor memory; no data moves.
+
+    Example: `half = tlx.subslice(total[0], 0, 64)`
+    """
     ...
 
 
@@ -65,19 +73,27 @@ def local_slice(buffer: buffered_tensor, offset: Values, shape: Shape) -> buffer
     """The part of a buffer that starts at `offset` and has `shape`; no data moves.
 
     Each offset is a multiple of the part's size. In shared memory it may be known at run time only.
+
+    Example: `top = tlx.local_slice(a[0], [0, 0], [64, 64])`
     """
     ...
 
 
 @_tlx
 def local_trans(input: buffered_tensor, dims: Shape = (1, 0)) -> buffered_tensor:
-    """The same buffer with its dimensions permuted; no data moves."""
+    """The same buffer with its dimensions permuted; no data moves.
+
+    Example: `transposed = tlx.local_trans(a[0])`
+    """
     ...
 
 
 @_tlx
 def local_reshape(src: buffered_tensor, shape: Shape) -> buffered_tensor:
-    """The same elements, in row-major order, under another shape; no data moves."""
+    """The same elements, in row-major order, under another shape; no data moves.
+
+    Example: `flat = tlx.local_reshape(a[0], (64, 128))`
+    """
     ...
 
 
@@ -94,6 +110,8 @@ def local_reinterpret(
 
     With a `shape`, `src` may be a whole array, whose buffers are contiguous. With `num` the result is an array of so
     many buffers of that shape, in shared memory. With `pin` no pass may change the layout.
+
+    Example: `bits = tlx.local_reinterpret(a[0], tl.int16)`
     """
     ...
 
@@ -111,6 +129,8 @@ def local_load(
 
     The result is a block of the buffer's shape and type. Data of TMA copies is there after a `barrier_wait`, data of
     other tasks after a barrier. `relaxed` and the last two are hints for AMD GPUs and mean nothing here.
+
+    Example: `tile = tlx.local_load(a[0])`
     """
     ...
 
@@ -120,12 +140,17 @@ def local_store(dst: buffered_tensor, src: tensor) -> None:
     """Write a block from registers to a buffer of the same shape and type.
 
     Between this and a TMA copy or an MMA that reads the buffer there must be a `fence_async_shared`.
+
+    Example: `tlx.local_store(a[0], block)`
     """
 
 
 @_tlx
 def local_gather(src: buffered_tensor, indices: tensor, axis: Int, token: async_token | None = None) -> tensor:
-    """Pick from a buffer along `axis`: for axis 0, `result[i, j] = src[indices[i, j], j]`."""
+    """Pick from a buffer along `axis`: for axis 0, `result[i, j] = src[indices[i, j], j]`.
+
+    Example: `picked = tlx.local_gather(a[0], tl.zeros((128, 64), tl.int32), axis=0)`
+    """
     ...
 
 
@@ -133,12 +158,22 @@ def local_gather(src: buffered_tensor, indices: tensor, axis: Int, token: async_
 def local_scatter(
     dst: buffered_tensor, src: tensor, indices: tensor, axis: Int, token: async_token | None = None
 ) -> None:
-    """Put a block into a buffer along `axis`: for axis 0, `dst[indices[i, j], j] = src[i, j]`."""
+    """Put a block into a buffer along `axis`: for axis 0, `dst[indices[i, j], j] = src[i, j]`.
+
+    Example:
+    ```python
+    rows_of = tl.arange(0, 128)[:, None] + tl.zeros((128, 64), tl.int32)
+    tlx.local_scatter(a[0], block, rows_of, axis=0)
+    ```
+    """
 
 
 @_tlx
 def tmem_copy(src: buffered_tensor, dst: buffered_tensor) -> None:
-    """Start to copy a buffer in shared memory to one in tensor memory; `tcgen05_commit` signals its end."""
+    """Start to copy a buffer in shared memory to one in tensor memory; `tcgen05_commit` signals its end.
+
+    Example: `tlx.tmem_copy(words[0], columns[0])`
+    """
 
 
 @_tlx
@@ -146,10 +181,15 @@ def tmem_shift(src: buffered_tensor) -> None:
     """Start to move the rows of a buffer in tensor memory; `tcgen05_commit` signals the end.
 
     Row r gets what row r + 1 holds, in each group of 32 rows, whose last one stays. The buffer has 128 rows.
+
+    Example: `tlx.tmem_shift(columns[0])`
     """
 
 
 @_tlx
 def zeros(shape: Shape, dtype: Type, layout: layout_encoding | constexpr | None = None) -> tensor:
-    """A block of `shape` zeros, in `layout`."""
+    """A block of `shape` zeros, in `layout`.
+
+    Example: `empty = tlx.zeros((128, 64), tl.float16)`
+    """
     ...

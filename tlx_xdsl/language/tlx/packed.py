@@ -20,13 +20,19 @@ _tlx = builtin("tlx")
 
 @_tlx
 def packed_add4(lhs: tensor, rhs: tensor, dtype: Type | None = None) -> tensor:
-    """`lhs + rhs`; `rhs` has the type of the result, `dtype`."""
+    """`lhs + rhs`; `rhs` has the type of the result, `dtype`.
+
+    Example: `sums = tlx.packed_add4(eights, eights)`
+    """
     ...
 
 
 @_tlx
 def packed_sub4(lhs: tensor, rhs: tensor, dtype: Type | None = None) -> tensor:
-    """`lhs - rhs`; `rhs` has the type of the result, `dtype`."""
+    """`lhs - rhs`; `rhs` has the type of the result, `dtype`.
+
+    Example: `differences = tlx.packed_sub4(eights, eights)`
+    """
     ...
 
 
@@ -35,13 +41,18 @@ def packed_mul4(lhs: tensor, rhs: tensor, dtype: Type | None = None) -> tensor:
     """`lhs * rhs` in `dtype`, without it in the type of the first operand that is no pairs of fp4.
 
     Of two blocks of pairs, `dtype` must be given, and the last dimension is the one with half of the elements.
+
+    Example: `products = tlx.packed_mul4(eights, eights)`
     """
     ...
 
 
 @_tlx
 def packed_fma4(lhs: tensor, rhs: tensor, acc: tensor, dtype: Type | None = None) -> tensor:
-    """`lhs * rhs + acc`, rounded once; `acc` has the type of the result, `dtype`."""
+    """`lhs * rhs + acc`, rounded once; `acc` has the type of the result, `dtype`.
+
+    Example: `sums = tlx.packed_fma4(eights, eights, eights)`
+    """
     ...
 
 

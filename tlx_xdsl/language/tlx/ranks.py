@@ -46,7 +46,10 @@ def _symmetric() -> Any:
 
 @library()
 def world_size(peers: Any = None) -> int:
-    """The number of ranks, a compile-time integer: of a symmetric tensor, or of the kernel's first one."""
+    """The number of ranks, a compile-time integer: of a symmetric tensor, or of the kernel's first one.
+
+    Example: `gpus = tlx.world_size(peers)`
+    """
     if peers is None:
         return _symmetric().world
     return peers.world
@@ -57,6 +60,8 @@ def rank(peers: Any = None) -> tensor:
     """The rank of the GPU that runs the program, an int32 from 0 to `world_size() - 1`.
 
     It is read from the table of a symmetric tensor, by default the kernel's first one.
+
+    Example: `mine = tlx.rank(peers)`
     """
     if peers is None:
         return rank(_symmetric())
@@ -69,6 +74,8 @@ def peer(peers: Any, rank: Value) -> tensor:
 
     It is as any other pointer: loads, stores and atomic operations reach the other GPU's memory. They order memory
     between GPUs with `scope="sys"` only.
+
+    Example: `theirs = tlx.peer(peers, 1)`
     """
     return multiple_of(cast(load(peers.table + rank), pointer_type(peers.dtype)), 16)
 
@@ -92,6 +99,8 @@ def signal(
     `pad` points to int32 or int64 counters, most often of another rank: `tlx.peer(pads, to)`. `op` is "add", which adds
     `value` (PTX: red.release.sys), or "set", which replaces the counter. What TMA stores must be waited for first, by
     `async_descriptor_store_wait(0, read=False)`.
+
+    Example: `tlx.signal(tlx.peer(pad, 1), 0)`
     """
     static_assert(_one_of(op, ("add", "set")), "'op' must be 'add' or 'set'")
     static_assert(_one_of(sem, ("release", "relaxed", "acq_rel")), "'sem' must be 'release', 'acq_rel' or 'relaxed'")
@@ -133,6 +142,8 @@ def wait_signal(
     After `limit_ns` nanoseconds (PTX: %globaltimer) the program gives up: it writes 1, `index`, `value` and what the
     counter is into the four counters before the pad, which must be there, and its thread block ends (PTX: exit).
     In a kernel with tasks, which would wait for it, the launch ends with an error (PTX: trap).
+
+    Example: `tlx.wait_signal(tlx.peer(pad, tlx.rank(pad)), 0, 1)`
     """
     _wait_signal(pad + index, value, compare, sem, scope, limit_ns)
     debug_barrier()

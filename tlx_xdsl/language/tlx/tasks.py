@@ -25,6 +25,13 @@ def async_tasks(
     `exclusive` promises that there are no others in the kernel, `no_ending_cluster_sync` leaves out the wait for the
     cluster after them. `mbarrier_try_wait_suspend_ns` is a hint without an attribute upstream: it is dropped.
     `warp_specialize` may be True only: a kernel without tasks is one without this statement.
+
+    Example:
+    ```python
+    with tlx.async_tasks():
+        with tlx.async_task("default"): tlx.barrier_wait(full[0], 0)
+        with tlx.async_task(num_warps=4): tlx.barrier_arrive(full[0])
+    ```
     """
     ...
 
@@ -38,6 +45,13 @@ class async_task:
     default task is not looked at: it begins at warp 0.
 
     Outside of kernels it holds what it is given, and checks the registers: ValueError where they are no multiple of 8.
+
+    Example:
+    ```python
+    with tlx.async_tasks():
+        with tlx.async_task("default"): tl.store(x, 1.0)
+        with tlx.async_task(num_warps=4, num_regs=120): tl.store(x + 1, 2.0)
+    ```
     """
 
     def __init__(
@@ -75,5 +89,13 @@ class async_task:
 
 @_tlx
 def async_task_replica_id() -> int:
-    """The number of this copy of a replicated task, a compile-time integer."""
+    """The number of this copy of a replicated task, a compile-time integer.
+
+    Example:
+    ```python
+    with tlx.async_tasks():
+        with tlx.async_task("default"): tl.store(x, 1.0)
+        with tlx.async_task(num_warps=4, replicate=2): tl.store(x + 1 + tlx.async_task_replica_id(), 2.0)
+    ```
+    """
     ...

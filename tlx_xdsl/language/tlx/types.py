@@ -45,7 +45,10 @@ def _no_index(name: str) -> NoReturn:
 
 
 class storage_kind(Enum):
-    """Memory of a buffer."""
+    """Memory of a buffer.
+
+    Example: `total = tlx.local_alloc((128, 128), tl.float32, 1, tlx.storage_kind.tmem)`
+    """
 
     smem = "smem"
     """Shared memory of the thread block."""
@@ -56,7 +59,10 @@ class storage_kind(Enum):
 
 
 class reuse_group_type(Enum):
-    """Placement of the members of a `reuse_group` in memory."""
+    """Placement of the members of a `reuse_group` in memory.
+
+    Example: `region.set_buffer_overlap(tlx.reuse_group(one, two, group_type=tlx.reuse_group_type.distinct))`
+    """
 
     shared = "shared"
     """Members occupy the same region at each buffer index."""
@@ -172,6 +178,8 @@ def storage_alias_spec(
     `buffer_size_bytes` is the size of the whole region; without it the compiler computes the smallest one.
 
     Raises ValueError for storage other than smem and tmem, and for a size that is not positive.
+
+    Example: `region = tlx.storage_alias_spec(tlx.storage_kind.smem)`
     """
     return storage_alias_spec_type_class(None, storage, buffer_size_bytes)
 
@@ -204,6 +212,8 @@ class reuse_group:
 
     Raises ValueError for a group without members or with a size below 1, TypeError for a member that is neither a
     buffered_tensor nor a reuse_group.
+
+    Example: `region.set_buffer_overlap(tlx.reuse_group(one, two))`
     """
 
     def __init__(self, *args: Any, group_type: reuse_group_type = reuse_group_type.shared, group_size: Int = 1):

@@ -47,13 +47,19 @@ _tlx = builtin("tlx")
 
 @_tlx
 def thread_id(axis: Int) -> tensor:
-    """The index of this thread in its block along `axis` (0, 1 or 2), an int32."""
+    """The index of this thread in its block along `axis` (0, 1 or 2), an int32.
+
+    Example: `thread = tlx.thread_id(0)`
+    """
     ...
 
 
 @_tlx
 def clock64() -> tensor:
-    """The cycle counter of the multiprocessor, an int64."""
+    """The cycle counter of the multiprocessor, an int64.
+
+    Example: `began = tlx.clock64()`
+    """
     ...
 
 
@@ -62,6 +68,12 @@ def stoch_round(src: tensor, dst_ty: Type, rand_bits: tensor) -> tensor:
     """Round an fp32 block to fp16, bf16 or an 8-bit float, up or down at random so that the mean stays (Blackwell).
 
     `rand_bits` is a block of the same shape with 32 random bits for each element.
+
+    Example:
+    ```python
+    bits = tl.randint4x(n, tl.arange(0, 128)[:, None] * 128 + tl.arange(0, 128))[0]
+    halves = tlx.stoch_round(acc, tl.float16, bits.to(tl.uint32, bitcast=True))
+    ```
     """
     ...
 
@@ -74,6 +86,8 @@ def vote_ballot_sync(mask: Value, pred: Value) -> tensor:
     shape: each element has the bits of the warp that holds it. Which threads hold what is the compiler's choice, so
     rely on no more than that an element's bits are not 0 where it is true. `mask` must name all threads: PTX leaves
     undefined the vote of one that it leaves out ("vote.sync").
+
+    Example: `votes = tlx.vote_ballot_sync(0xFFFFFFFF, n > 3)`
     """
     ...
 
@@ -84,19 +98,27 @@ def warp_any(pred: tensor) -> tensor:
 
     Warps may get different answers, as their elements differ: a branch on it has no barrier inside. Which warp holds
     what is the layout's choice. Of numbers, those that are not 0 are true.
+
+    Example: `some = tlx.warp_any(at < n)`
     """
     ...
 
 
 @_tlx
 def warp_all(pred: tensor) -> tensor:
-    """Say whether `pred` holds in all elements of a block that this warp holds, as `warp_any` does."""
+    """Say whether `pred` holds in all elements of a block that this warp holds, as `warp_any` does.
+
+    Example: `every = tlx.warp_all(at < n)`
+    """
     ...
 
 
 @_tlx
 def warp_ballot(pred: tensor) -> tensor:
-    """A bit for each thread of this warp, an int64: whether any element that it holds of the block `pred` is true."""
+    """A bit for each thread of this warp, an int64: whether any element that it holds of the block `pred` is true.
+
+    Example: `votes = tlx.warp_ballot(at < n)`
+    """
     ...
 
 
@@ -106,19 +128,27 @@ def warp_predicate(predicate: Value, inits: Any, body: Any, args: Any = (), wave
 
     `inits` is a block or a tuple of them, and so is the result; `predicate` is an int1, or a block of them for the
     first dimensions of `inits`. All threads compute the body, which has no effects. `wave_uniform` is for AMD GPUs.
+
+    Example: `kept = tlx.warp_predicate(n > 3, (at,), double)`
     """
     ...
 
 
 @_tlx
 def num_warps() -> int:
-    """The number of warps of the kernel, a compile-time integer; those of tasks beside it are not counted."""
+    """The number of warps of the kernel, a compile-time integer; those of tasks beside it are not counted.
+
+    Example: `threads: tl.constexpr = 32 * tlx.num_warps()`
+    """
     ...
 
 
 @library()
 def warp_id() -> tensor:
-    """The number of this thread's warp, `thread_id(0) // 32`."""
+    """The number of this thread's warp, `thread_id(0) // 32`.
+
+    Example: `warp = tlx.warp_id()`
+    """
     return thread_id(0) // 32
 
 
@@ -126,37 +156,55 @@ def warp_id() -> tensor:
 def cast_preserve_layout(
     src: tensor, dtype: constexpr, fp_downcast_rounding: constexpr = None, bitcast: constexpr = False
 ) -> tensor:
-    """`src` with another element type, as of `tl.cast`, in the layout that it has: so is every cast here."""
+    """`src` with another element type, as of `tl.cast`, in the layout that it has: so is every cast here.
+
+    Example: `wide = tlx.cast_preserve_layout(block, tl.float32)`
+    """
     return cast(src, dtype, fp_downcast_rounding, bitcast)
 
 
 @_tlx
 def dtype_of(v: tensor | buffered_tensor | tensor_descriptor_base) -> element_type:
-    """The element type of a tensor, buffer or descriptor."""
+    """The element type of a tensor, buffer or descriptor.
+
+    Example: `tl.static_assert(tlx.dtype_of(block) == tl.float16)`
+    """
     ...
 
 
 @_tlx
 def size_of(dtype: Type) -> int:
-    """Bytes of one element of `dtype`."""
+    """Bytes of one element of `dtype`.
+
+    Example: `size: tl.constexpr = 128 * 64 * tlx.size_of(tl.float16)`
+    """
     ...
 
 
 @_tlx
 def get_fp8_format_name(dtype: Type) -> str:
-    """The name that `async_dot_scaled` has for an 8-bit float: "e4m3" or "e5m2"."""
+    """The name that `async_dot_scaled` has for an 8-bit float: "e4m3" or "e5m2".
+
+    Example: `name: tl.constexpr = tlx.get_fp8_format_name(tl.float8e5)`
+    """
     ...
 
 
 @_tlx
 def get_bufidx_phase(accum_cnt: Value, NUM_BUFFERS: Int) -> tuple[tensor, tensor]:
-    """The buffer and the parity of step `accum_cnt` through a ring: (accum_cnt % N, (accum_cnt // N) & 1)."""
+    """The buffer and the parity of step `accum_cnt` through a ring: (accum_cnt % N, (accum_cnt // N) & 1).
+
+    Example: `index, phase = tlx.get_bufidx_phase(n, 2)`
+    """
     ...
 
 
 @_tlx
 def assume_uniform(value: tensor) -> tensor:
-    """`value`, which is the same in all threads of a warp; NVIDIA's compiler finds that out itself."""
+    """`value`, which is the same in all threads of a warp; NVIDIA's compiler finds that out itself.
+
+    Example: `same = tlx.assume_uniform(n)`
+    """
     ...
 
 
@@ -180,6 +228,8 @@ def warp_redux(x: tensor, op: constexpr) -> tensor:
 
     `x` is fp32; `op` is "max", "min", "abs_max" or "abs_min", the latter two of magnitudes. Which elements meet is the
     layout's choice.
+
+    Example: `largest = tlx.warp_redux(at.to(tl.float32), "max")`
     """
     static_assert(_redux(op) is not None, "'op' must be 'max', 'min', 'abs_max' or 'abs_min'")
     return inline_asm_elementwise(_redux(op), "=f,f", [x], dtype=float32, is_pure=True, pack=1)
@@ -187,7 +237,10 @@ def warp_redux(x: tensor, op: constexpr) -> tensor:
 
 @constexpr_function
 def is_hip() -> bool:
-    """False: kernels are compiled for NVIDIA's GPUs."""
+    """False: kernels are compiled for NVIDIA's GPUs.
+
+    Example: `tl.static_assert(not tlx.is_hip())`
+    """
     return False
 
 
@@ -196,6 +249,8 @@ def cuda_parse_arch(arch: str) -> int:
     """The number in the name of an architecture: 90 of `sm90`.
 
     Raises ValueError for anything else.
+
+    Example: `tl.static_assert(tlx.cuda_parse_arch("sm90") == 90)`
     """
     match = re.fullmatch(r"sm_?(\d+)[af]?", arch)
     if match is None:

@@ -169,10 +169,12 @@ class Report:
     """The most GPUs that have run it side by side; 0 where it has run on one alone."""
     wants_final: bool = False
     """Whether the final PTX was asked for by name."""
+    allows_unrun: bool = False
+    """Whether the report is true where something that was asked for was not run."""
 
     def __bool__(self) -> bool:
         """True where nothing was found and all that was asked for was run; remarks do not count."""
-        return not (self.findings or self.unrun)
+        return not (self.findings or (self.unrun and not self.allows_unrun))
 
     @property
     def unrun(self) -> str:

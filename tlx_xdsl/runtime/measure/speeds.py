@@ -14,7 +14,7 @@ Source: TypeAlias = Literal["measured", "stored", "predicted", "estimated"]
 a roofline gives them."""
 
 RESOLUTION = 0.02
-"""The difference of predicted times, relative to the smaller one, below which the clock's order means nothing."""
+"""The difference of predicted times, relative to the smaller one, below which the order of a model means nothing."""
 
 _BAR = 24
 """Characters of the longest bar of a table."""
@@ -105,9 +105,9 @@ class SpeedReport:
     __str__ = table
 
     def ties(self) -> list[list[Speed]]:
-        """Groups of two and more whose predicted times differ by less than `RESOLUTION` from the fastest of each."""
+        """Groups of two and more whose modelled times differ by less than `RESOLUTION` from the fastest of each."""
         groups: list[list[Speed]] = []
-        for each in self.speeds if self.source == "predicted" else ():
+        for each in self.speeds if self.source in ("predicted", "estimated") else ():
             if each.milliseconds is None:
                 break
             if groups and each.median < groups[-1][0].median * (1 + RESOLUTION):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from math import isfinite
 
@@ -12,8 +12,16 @@ from .storage_map_svg import CHARACTER, COLOURS
 _BARS, _ROW, _GAP, _HEAD, _EDGE = 420, 18, 5, 40, 12
 
 
-def bars_as_svg(title: str, unit: str, bars: Sequence[tuple[str, float, str]]) -> str:
-    """The bars (label, number, remark), from top to bottom, as the text of an SVG file; infinity has no bar."""
+def bars_as_svg(
+    title: str,
+    unit: str,
+    bars: Sequence[tuple[str, float, str]],
+    marked: Callable[[Sequence[float]], float] = min,
+) -> str:
+    """The bars (label, number, remark), from top to bottom, as the text of an SVG file; infinity has no bar.
+
+    `marked` chooses the number whose bars have another colour.
+    """
     finite = [number for _, number, _ in bars if isfinite(number)]
     left = _EDGE + CHARACTER * max((len(label) for label, _, _ in bars), default=0)
     remarks = CHARACTER * max((len(remark) for _, _, remark in bars), default=0)
@@ -32,7 +40,7 @@ def bars_as_svg(title: str, unit: str, bars: Sequence[tuple[str, float, str]]) -
         text, end = remark, left + 6
         if isfinite(number):
             long = _BARS * number / max(finite)
-            colour = COLOURS[2] if number == min(finite) else COLOURS[0]
+            colour = COLOURS[2] if number == marked(finite) else COLOURS[0]
             parts.append(
                 f'<rect x="{left + 6:.0f}" y="{top}" width="{max(long, 1):.1f}" height="{_ROW}" fill="{colour}"/>'
             )

@@ -6,7 +6,7 @@ choice of light or dark. The numbers come from `layouts/pictures.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
@@ -140,14 +140,14 @@ class _Picture:
     def _registers(self, layout: DistributedLayout) -> None:
         shape = self.drawn.shape
         tiles = register_tiles(layout, shape)
-        blocks = tiles.blocks[:ACROSS, :ACROSS]
+        blocks = tiles.blocks.part(slice(ACROSS), slice(ACROSS))
         count = blocks.shape
         rows, columns = (number * size for number, size in zip(count, tiles.block, strict=True))
         whole = "the whole tensor" if blocks.shape == tiles.blocks.shape else "the first part of the tensor"
         self._head(f"warps of {whole}, {rows} x {columns}")
         height = 18.0 * count[0]
         wide, high = (WIDTH - LEFT - RIGHT) / count[1], 18.0
-        for (i, j), warp in _each(blocks):
+        for (i, j), warp in blocks.each():
             hint = f"rows from {i * tiles.block[0]}, columns from {j * tiles.block[1]}: warp {warp}"
             box = (LEFT + j * wide, self.y + i * high, wide, high)
             self._cell(box, COLOURS[warp % len(COLOURS)], [f"w{warp}"] if wide > 22 and high > 10 else [], hint)
@@ -158,9 +158,9 @@ class _Picture:
         values = "values" if tiles.tile != (1, 1) else "value"
         self._head(f"thread and {values} of the first {held.lanes.shape[0] * tiles.tile[0]} rows, "
                    f"{held.lanes.shape[1] * tiles.tile[1]} columns; a colour for each four lanes")  # fmt: skip
-        length, spread = max(tiles.tile), bool(held.ctas.any())
-        for (i, j), lane in _each(held.lanes):
-            warp, register, cta = int(held.warps[i, j]), int(held.registers[i, j]), int(held.ctas[i, j])
+        length, spread = max(tiles.tile), any(map(any, held.ctas.rows))
+        for (i, j), lane in held.lanes.each():
+            warp, register, cta = held.warps[i, j], held.registers[i, j], held.ctas[i, j]
             span = f"v{register}" if length == 1 else f"v{register}-{register + length - 1}"
             box = (LEFT + j * TILE, self.y + i * _ROW, TILE, _ROW)
             hint = f"{self._elements(i, j, *tiles.tile)}: CTA {cta}, warp {warp}, lane {lane}, {span}"
@@ -190,9 +190,9 @@ class _Picture:
         size = tiles.elements * max(1, drawn.element_bits // 8)
         self._head(f"byte and first bank of {tiles.elements} element{'' if tiles.elements == 1 else 's'} each "
                    f"({size} bytes), {across} to the right, {down} downward")  # fmt: skip
-        words = max(1, size // WORD_BYTES)
-        for (i, j), byte in _each(tiles.bytes):
-            bank = int(tiles.banks[i, j])
+        words, banks = max(1, size // WORD_BYTES), tiles.banks
+        for (i, j), byte in tiles.bytes.each():
+            bank = banks[i, j]
             box = (LEFT + j * TILE, self.y + i * _ROW, TILE, _ROW)
             hint = f"{down} {i}, {across} {up_to(j * tiles.elements, tiles.elements)}: bytes {up_to(byte, size)}"
             self._cell(box, COLOURS[bank // words % len(COLOURS)], [f"@{byte}", f"bank {bank}"], hint)
@@ -213,7 +213,8 @@ class _Picture:
         for bank, count in enumerate(words):
             colour = next((colour for least, colour in _CONFLICTS if count >= least), "none")
             box = (LEFT + bank % 16 * side, self.y + bank // 16 * 19, side, 19)
-            self._cell(box, colour, [str(count)] if count else [], f"bank {bank}: {count} words")
+            hint = f"bank {bank}: {count} word{'' if count == 1 else 's'}"
+            self._cell(box, colour, [str(count)] if count else [], hint)
         for row, first in enumerate((0, 16)):
             self._text(LEFT - 4, self.y + row * 19 + 13, str(first), "faint", "end")
         self.y += 2 * 19
@@ -226,12 +227,12 @@ class _Picture:
         self._head(f"lanes downward, columns of 32 bits to the right; a tile is {tiles.lanes} lanes x {columns}")
         count = min(ACROSS, tiles.rows.shape[1])
         wide, high = (WIDTH - LEFT - RIGHT) / count, 34.0 if tiles.rows.shape[0] < 6 else _ROW
-        for (i, j), row in _each(tiles.rows[:, :count]):
+        for (i, j), row in tiles.rows.part(slice(None), slice(count)).each():
             first = f"rows {up_to(row, tiles.lanes)}"
             second = (
-                f"columns {up_to(int(tiles.starts[i, j]), tiles.width)}"
+                f"columns {up_to(tiles.starts[i, j], tiles.width)}"
                 if wide > 70
-                else up_to(int(tiles.starts[i, j]), tiles.width)
+                else up_to(tiles.starts[i, j], tiles.width)
             )
             copy = bool(tiles.copy[i, j])
             colour = "none" if copy else COLOURS[(row // tiles.lanes) % len(COLOURS)]
@@ -244,7 +245,7 @@ class _Picture:
         self.y += tiles.rows.shape[0] * high
         if (left := tiles.rows.shape[1] - count) > 0:
             self._line(f"{left} more such columns of tiles follow", "faint")
-        if tiles.copy.any():
+        if any(map(any, tiles.copy.rows)):
             self._line("without a colour: copies", "faint")
 
     # --- conversions ---------------------------------------------------------------------------------------------
@@ -262,10 +263,11 @@ class _Picture:
         high = 12.0 if max(left, right) > 8 else 24.0
         box, start = 46.0, self.y + 4
         letter = {"register": "v", "lane": "t", "warp": "w"}[moved.holders]
-        for (i, j), count in _each(moved.elements[:left, :right]):
+        most = max(map(sum, moved.elements.rows))
+        for (i, j), count in moved.elements.part(slice(left), slice(right)).each():
             if not count:
                 continue
-            width = max(0.8, (high - 4) * count / moved.elements.sum(axis=1).max())
+            width = max(0.8, (high - 4) * count / most)
             ends = (LEFT + box, start + (i + 0.5) * high, WIDTH - RIGHT - box, start + (j + 0.5) * high)
             middle = (ends[0] + ends[2]) / 2
             bend = f"C{middle:.1f} {ends[1]:.1f} {middle:.1f} {ends[3]:.1f}"
@@ -328,14 +330,6 @@ class _Picture:
 
 _STRONG = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b59b00", "#56b4e9", "#8a5a44", "#808080")
 """Okabe and Ito's colours for lines, which light and dark grounds both show."""
-
-
-def _each(table: object) -> Iterator[tuple[tuple[int, int], int]]:
-    """The places of a table with two dimensions, and its numbers."""
-    import numpy as np
-
-    for place, value in np.ndenumerate(np.asarray(table)):
-        yield (place[0], place[1]), int(value)
 
 
 def up_to(first: int, count: int) -> str:

@@ -181,7 +181,8 @@ STYLE = (
     ".tlx details{border-top:1px solid var(--edge);padding:4px 8px}"
     ".tlx td,.tlx th{text-align:left;padding:1px 12px 1px 8px}.tlx th{color:var(--faint)}.tlx pre{margin:4px 8px;"
     "white-space:pre-wrap}"
-    ".tlx svg{max-width:100%;height:auto}"
+    # A storage map keeps a size at which it can be read, and is scrolled on a phone.
+    ".tlx details{overflow-x:auto}.tlx svg{max-width:100%;height:auto}.tlx .tlx-map{min-width:700px}"
     "@media(max-width:700px){.tlx .sides{display:block;max-height:none}.tlx .side{max-height:60vh}"
     ".tlx .side+.side{border-left:0;border-top:1px solid var(--edge)}}"
     + "".join(

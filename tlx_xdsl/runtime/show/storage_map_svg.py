@@ -15,6 +15,7 @@ from typing import get_args
 
 from tlx_xdsl.analysis.lives import Life
 from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, Span, StorageMap
+from tlx_xdsl.targets import target_of
 
 # Pixels.
 WIDTH, LEFT, RIGHT = 1100, 210, 30
@@ -91,7 +92,7 @@ class _Picture:
             for memory in get_args(Memory)
             if self.map.of(memory)
         ]
-        self._text(12, 26, f"{self.map.kernel} on sm_{self.map.capability}: {'; '.join(totals)}", "title")
+        self._text(12, 26, f"{self.map.kernel} on {target_of(self.map.capability).name}: {'; '.join(totals)}", "title")
         x = 12.0
         for task, colour in self.colours.items():
             self._rect(x, 40, 14, 14, colour)

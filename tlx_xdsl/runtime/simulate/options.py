@@ -176,7 +176,7 @@ class Options:
     in `Interpretation.faults`, each line once, with what has ended the run where something has."""
 
     profile: bool = field(
-        default=False, metadata={"help": "with --stage ptx: what lines take: instructions, memory, waits"}
+        default=False, metadata={"help": "with --stage ptx or cpu: what lines take: instructions, memory, waits, time"}
     )
     """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from tlx_xdsl.grid import cdiv
+
 MOST_PROGRAMS = 1 << 20
 """Programs of a grid for which a condition is computed one by one."""
 
@@ -42,12 +44,8 @@ class Turns:
         return bool(np.all(eval(self.expression, names)))  # the compiler's own text
 
 
-def _cdiv(value: Any, divisor: Any) -> Any:
-    return -(-value // divisor)
-
-
 _FUNCTIONS: dict[str, Any] = {
-    "__builtins__": {}, "cdiv": _cdiv, "minimum": np.minimum, "maximum": np.maximum, "where": np.where,
+    "__builtins__": {}, "cdiv": cdiv, "minimum": np.minimum, "maximum": np.maximum, "where": np.where,
 }  # fmt: skip
 _CALLS = {"cdiv": "cdiv", "minimum": "minimum", "maximum": "maximum", "min": "minimum", "max": "maximum",
           "where": "where"}  # fmt: skip

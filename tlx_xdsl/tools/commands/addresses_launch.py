@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
@@ -27,11 +26,12 @@ from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.show.coverage_svg import coverage_as_svg
 from tlx_xdsl.text.diagnostics import error_at
 
+from ..documents import document
 from ..launch_line.expressions import evaluate
 from ..launch_line.launches import fitting_value, grid_of
 from ..launch_line.modules import MLIR_SUFFIXES, frontend_of, hint_of_type, load_ir
 from ..launch_line.request import Said, read, said_of
-from ..output import write_text
+from ..output import print_document, write_text
 from .addresses_text import Findings, findings_as_json, findings_as_text, warn
 
 
@@ -50,7 +50,9 @@ def run(args: argparse.Namespace) -> None:
     if args.svg is not None:
         assert findings.coverage is not None
         write_text(coverage_as_svg(findings.coverage, wave=args.wave) + "\n", args.svg)
-    print(json.dumps(findings_as_json(findings), indent=2) if args.json else findings_as_text(findings))
+    print_document(
+        document("tlx addresses", findings_as_json(findings)) if args.format == "json" else findings_as_text(findings)
+    )
     warn(findings)
 
 

@@ -23,8 +23,6 @@ from tlx_xdsl.text.diagnostics import report_warning, source_line, source_locati
 
 from ..output import table
 
-FORMAT = 1
-"""Version of the JSON: it changes when a key changes its name or its meaning."""
 MOST_HOLES = 1000
 """Holes that the JSON lists of an array: every second element may be one."""
 
@@ -259,7 +257,6 @@ def findings_as_json(found: Findings) -> dict[str, Any]:
     """Write for programs; docs/program-coverage.md explains the keys."""
     place = source_location(found.function.location)
     result: dict[str, Any] = {
-        "format": FORMAT,
         "kernel": found.function.sym_name.data,
         "place": None if place is None else f"{place.filename}:{place.line}",
         "values": list(found.values),

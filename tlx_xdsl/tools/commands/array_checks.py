@@ -37,8 +37,8 @@ def expected_array(name: str, array: NDArray[Any], expression: str, names: Mappi
     return Expected(expression, value)
 
 
-def check_array(name: str, found: NDArray[Any], wanted: Expected, tolerance: float | None = None) -> None:
-    """Compare an array with what it must hold, and print the largest error.
+def check_array(name: str, found: NDArray[Any], wanted: Expected, tolerance: float | None = None) -> str:
+    """Compare an array with what it must hold, and return a line with the largest error.
 
     `tolerance` is relative to the largest value; by default it follows from the type.
 
@@ -53,7 +53,7 @@ def check_array(name: str, found: NDArray[Any], wanted: Expected, tolerance: flo
             f"{limit:g} of the largest value: element {list(result.at)} is {result.found:g}, expected "
             f"{result.expected:g}"
         )
-    print(f"{name} = {expression}: largest error {result.largest:.1e} of the largest value")
+    return f"{name} = {expression}: largest error {result.largest:.1e} of the largest value"
 
 
 def summary(array: NDArray[Any]) -> str:

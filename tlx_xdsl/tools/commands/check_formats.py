@@ -10,8 +10,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 from tlx_xdsl.errors import Note, SourceLocation
+from tlx_xdsl.runtime.check.minimize import Deletion, Minimized
 from tlx_xdsl.runtime.check.report import Case, Finding, ProofAt, Report, Sizes, shown
 from tlx_xdsl.version import __version__
+
+from ..documents import diagnostic_as_json, document
 
 
 def _text(report: Report, _kernel: str) -> str:
@@ -43,8 +46,17 @@ def _github(report: Report, _kernel: str) -> str:
         text = _escaped("\n".join([each.diagnostic.message, *each.diagnostic.notes, *_how(each)]))
         lines.append(f"::{_GITHUB[each.diagnostic.severity]}{at}::{text}")
     if report.unrun:
-        lines.append(f"::error::{_escaped('; '.join([report.unrun, *report.sizes(), *report.orders()]))}")
+        lines.append(f"::{_level(report)}::{_escaped(_unrun(report))}")
     return "\n".join([*lines, *report.unlooked(), *map(str, _proved(report)), report.summary])
+
+
+def _unrun(report: Report) -> str:
+    return "; ".join([report.unrun, *report.sizes(), *report.orders()])
+
+
+def _level(report: Report) -> str:
+    """The severity of what was asked for and not run."""
+    return "warning" if report.allows_unrun else "error"
 
 
 def _escaped(text: str) -> str:
@@ -62,10 +74,7 @@ def as_json(report: Report, kernel: str) -> str:
         for case in report.cases
     ]  # fmt: skip
     made = {
-        "tool": report.tool,
-        "version": __version__,
         "kernel": kernel,
-        "ok": bool(report),
         "summary": report.summary,
         "unrun": report.unrun or None,
         "records": [_record(each, kernel) for each in records(report)],
@@ -76,39 +85,56 @@ def as_json(report: Report, kernel: str) -> str:
         ],
         "left": [dict(sizes) for sizes in report.left],
         "ptx": report.final or None,
-        "proofs": [
-            {
-                "sizes": dict(each.sizes), "answer": each.answer, "unseen": each.proof.unseen,
-                "text": str(each).splitlines(),
-            }
-            for each in report.proofs
-        ],
+        "proofs": [_proof(each) for each in report.proofs],
     }  # fmt: skip
-    return json.dumps(made, indent=2)
+    return document(report.tool, made, ok=bool(report))
+
+
+def _proof(found: ProofAt) -> dict[str, Any]:
+    proof = found.proof
+    return {
+        "kernel": proof.kernel, "sizes": dict(found.sizes), "answer": found.answer, "states": proof.states,
+        "seconds": round(proof.seconds, 3),
+        "reason": None if proof.reason is None else diagnostic_as_json(proof.reason),
+        "conditions": [str(each) for each in proof.required], "loops": list(proof.constants),
+        "unseen": list(proof.unseen), "text": str(found).splitlines(),
+    }  # fmt: skip
 
 
 def _record(finding: Finding, kernel: str) -> dict[str, Any]:
-    found = finding.diagnostic
-    notes = [each for each in found.notes if isinstance(each, Note)]
     return {
         "kernel": kernel,
         "rule": finding.rule,
-        "severity": found.severity,
-        "message": found.message,
-        **_place(found.location),
-        "related": [{**_place(each.place), "text": each.strip()} for each in notes if each.place is not None],
-        "remedy": "; ".join(each for each in notes if each.is_remedy) or None,
+        **diagnostic_as_json(finding.diagnostic),
         "sizes": dict(finding.sizes),
         **{name: finding.options.get(name) for name in ("stage", "schedule", "seed", "order")},
-        "notes": list(found.notes),
         "replay": finding.seen_with.removeprefix("seen with ") if _how(finding) else None,
     }
 
 
-def _place(place: SourceLocation | None) -> dict[str, Any]:
-    if place is None:
-        return {"file": None, "line": None, "column": None}
-    return {"file": place.filename, "line": place.line or None, "column": place.column or None}
+def minimized_as_json(found: Minimized, kernel: str) -> str:
+    """The verdicts of `tlx minimize-sync` on a kernel, `FILE.py:KERNEL`, for programs."""
+    made = {
+        "kernel": kernel,
+        "deletions": [_deletion(each) for each in found.deletions],
+        "together": None if found.together is None else _deletion(found.together),
+        "unjudged": [{"place": each.where, "text": each.text} for each in found.unjudged],
+    }
+    return document("tlx minimize-sync", made)
+
+
+def _deletion(deletion: Deletion) -> dict[str, Any]:
+    wrong = deletion.wrong
+    return {
+        "operations": [{"place": each.where, "text": each.text} for each in deletion.what],
+        "needed": wrong is not None,
+        "proved": deletion.is_proved,
+        "verdict": deletion.verdict,
+        "wrong": None if wrong is None else diagnostic_as_json(wrong),
+        "runs": deletion.runs,
+        "sizes": deletion.sizes,
+        "all_orders": deletion.is_exhaustive,
+    }
 
 
 def _sarif(report: Report, _kernel: str) -> str:
@@ -116,8 +142,7 @@ def _sarif(report: Report, _kernel: str) -> str:
     driver = {"name": report.tool, "version": __version__, "rules": [{"id": each} for each in report.rules]}
     said: dict[str, Any] = {"executionSuccessful": True}
     if report.unrun:
-        text = "; ".join([report.unrun, *report.sizes(), *report.orders()])
-        said["toolExecutionNotifications"] = [{"level": "error", "message": {"text": text}}]
+        said["toolExecutionNotifications"] = [{"level": _level(report), "message": {"text": _unrun(report)}}]
     results = [_result(each) for each in records(report)]
     results += [
         {"ruleId": "proof", "level": "none", "kind": "informational", "message": {"text": str(each)}}

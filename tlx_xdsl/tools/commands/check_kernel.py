@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -18,7 +19,8 @@ from tlx_xdsl.runtime.simulate.options import SMALL, Options
 
 from ..launch_line.launches import Launch, launch_at
 from ..launch_line.request import read, size_values
-from .check_formats import FORMATS
+from ..output import print_document
+from .check_formats import FORMATS, minimized_as_json
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,7 +32,8 @@ def run(args: argparse.Namespace) -> int:
     report = checked(
         subject_of(args), args.seconds, stages, args.launches, prove=args.prove, all_orders=args.all_orders
     )  # fmt: skip
-    print(FORMATS[args.format](report, args.kernel))
+    report = replace(report, allows_unrun=args.allow_unrun)
+    print_document(FORMATS[args.format](report, args.kernel))
     return 0 if report else 1
 
 
@@ -39,7 +42,8 @@ def run_minimize(args: argparse.Namespace) -> None:
 
     Raises CompilationError for a kernel that does not compile, and for a command line that does not fit it.
     """
-    print(minimize(subject_of(args), stages_of(args), args.seconds))
+    found = minimize(subject_of(args), stages_of(args), args.seconds)
+    print_document(minimized_as_json(found, args.kernel) if args.format == "json" else str(found))
 
 
 def stages_of(args: argparse.Namespace) -> list[str]:

@@ -69,7 +69,7 @@ def opened(args: argparse.Namespace) -> tuple[Session, CompilationError | None]:
     if wrong is None:
         for name, wanted in expected.items():
             try:
-                check_array(name, arrays[name], wanted, args.tolerance)
+                print(check_array(name, arrays[name], wanted, args.tolerance))
             except CompilationError as error:
                 wrong = wrong or error
     if wrong is not None:

@@ -36,7 +36,7 @@ def diff(stages: Sequence[Stage], name: str, *, side_by_side: bool = False) -> s
     Without colours and not side by side it is a unified diff, which other programs read.
     Raises CompilationError when there is no such pass in the pipeline.
     """
-    before, after = _around(stages, name)
+    before, after = around(stages, name)
     old, new = before.lines, kept_lines(before, after)
     if old == new:
         return f"{name} changed nothing"
@@ -50,7 +50,11 @@ def diff(stages: Sequence[Stage], name: str, *, side_by_side: bool = False) -> s
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _around(stages: Sequence[Stage], name: str) -> tuple[Stage, Stage]:
+def around(stages: Sequence[Stage], name: str) -> tuple[Stage, Stage]:
+    """Return the stages before and after the pass `name`.
+
+    Raises CompilationError when there is no such pass in the pipeline.
+    """
     for before, after in pairwise(stages):
         if after.name == current_name(name):
             return before, after

@@ -10,7 +10,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +24,9 @@ from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError, cud
 from tlx_xdsl.targets import targets_of
 from tlx_xdsl.text.profiles import PROFILES, parse_version, profile_for, version_name
 from tlx_xdsl.version import __version__
+
+from ..launch_line.kernel_options import add_format_argument
+from ..output import print_document
 
 _HOPPER = 90
 """The capability whose products some assemblers miscompile."""
@@ -39,13 +42,21 @@ INSTALL = f"pip install 'triton>={version_name(_OLDEST)},<{version_name((_NEWEST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command: none."""
+    """Declare the arguments of the command."""
+    add_format_argument(parser)
     parser.description = "Show what is installed here, what tlx_xdsl can do with it, and how to get what is missing."
 
 
 def run(args: argparse.Namespace) -> None:
     """Carry the command out; what is missing is no error."""
-    print(report(list(findings())))
+    found = list(findings())
+    if args.format == "json":
+        # Reads places in sources, which a report in words does without.
+        from ..documents import document
+
+        print_document(document("tlx doctor", {"findings": [asdict(each) for each in found]}))
+    else:
+        print(report(found))
 
 
 def report(found: list[Finding]) -> str:

@@ -10,8 +10,10 @@ from tlx_xdsl.runtime.clock.why_slow import why_slow
 from tlx_xdsl.terminal import coloured
 from tlx_xdsl.timing.findings import WORTH_A_WORD
 
+from ..documents import diagnostic_as_json, document
 from ..launch_line.clocked import configuration_of, hertz_of
 from ..launch_line.request import read
+from ..output import print_document
 from ..timelines import summary
 
 
@@ -24,6 +26,15 @@ def explain(args: argparse.Namespace) -> None:
         raise CompilationError("--why-slow: launches have a grid: give --grid, and the arguments by --arg")
     found = why_slow(configuration_of(read(args)), args.chip, hertz_of(args.clock))
     timeline = timeline_of(found.prediction)
+    if args.format == "json":
+        facts = {
+            "kernel": args.kernel, "chip": timeline.chip, "cycles": found.prediction.cycles,
+            "milliseconds": found.prediction.milliseconds(), "bound": found.prediction.bound,
+            "shares": dict(found.prediction.shares), "sentences": list(timeline.sentences),
+            "findings": [diagnostic_as_json(each) for each in found.diagnostics],
+        }  # fmt: skip
+        print_document(document("tlx explain", facts))
+        return
     print(f"{summary(timeline)}; bound by {found.prediction.bound}")
     if timeline.sentences:
         print(" ".join(timeline.sentences))

@@ -15,6 +15,7 @@ from ..launch_line.kernel_options import (
     SIZE_HELP,
     VALUES,
     add_conversion_argument,
+    add_format_argument,
     add_kernel_arguments,
     add_launch_arguments,
     add_run_arguments,
@@ -69,6 +70,8 @@ def _run(parser: argparse.ArgumentParser) -> None:
         help="with --stage ptx: run the TTGIR in the interpreter, too, and compare (the default)",
     )  # fmt: skip
     add_run_arguments(parser)
+    parser.add_argument("--svg", metavar="FILE", help="with --profile --stage cpu: write the profile as a picture")
+    add_format_argument(parser)
     parser.add_argument("--watch", action="store_true", help="run again whenever the file changes, until Ctrl-C")
     timeline = parser.add_argument_group(
         "timeline", "what the clock predicts for a GPU (docs/clock.md); nothing is run"
@@ -128,7 +131,9 @@ DEBUG = Face(_debug, "debug_kernel")
 def _check(parser: argparse.ArgumentParser) -> None:
     """Declare those of `tlx check FILE.py:KERNEL`: runs in all orders that matter, and what is wrong in any."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = f"{VALUES}\nThe exit status is 1 where something was found, or not run that was asked for.\n"
+    parser.epilog = (
+        f"{VALUES}\nThe exit status is 1 where something was found, or not run that was asked for (--allow-unrun).\n"
+    )
     parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL")
     add_launch_arguments(parser, f"{SIZE_HELP}; several as in 0..3,7 or small, of which all combinations are run")
     parser.add_argument(
@@ -145,6 +150,10 @@ def _check(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="exit with 1 where orders that make a difference were not run",
     )
+    parser.add_argument(
+        "--allow-unrun", action="store_true",
+        help="exit with 0 where nothing was found, though sizes or a stage that were asked for were not run",
+    )  # fmt: skip
     parser.add_argument(
         "--stages",
         help=f"stages of the pipeline ({','.join((*STAGES, PTX))}, if there is stock Triton); also passes, linalg, cpu",
@@ -178,6 +187,7 @@ def _minimize(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stages", default=",".join(STAGES), help=f"stages of the pipeline ({','.join(STAGES)})")
     parser.add_argument("--seed", type=int, default=0, help="of random numbers (0)")
+    add_format_argument(parser)
     parser.set_defaults(sweep=True)
 
 
@@ -205,6 +215,7 @@ def _explain(parser: argparse.ArgumentParser) -> None:
         "--triton-version", metavar="VERSION", help="Triton to compile for (the installed one, else 3.9)"
     )
     add_conversion_argument(parser)
+    add_format_argument(parser)
     slow = parser.add_argument_group("time", "with --why-slow, which takes the arguments of the launch by --arg")
     slow.add_argument(
         "--why-slow", action="store_true",
@@ -257,6 +268,7 @@ def _specialize(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grid", metavar="X,Y,Z", help="programs along each axis; expressions over arguments and sizes"
     )
+    add_format_argument(parser)
     _add_decision_arguments(parser.add_argument)
     parser.add_argument("--chip", metavar="NAME", help="GPU that the clock predicts: H200 or H100")
     add_kernel_arguments(parser)
@@ -299,7 +311,7 @@ def _addresses(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=SIZES",
         help="sizes of the array that a pointer or descriptor addresses: 1024,512; an array of --arg says them, too",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_format_argument(parser, also="--json")
     parser.add_argument("--svg", metavar="FILE", help="write a picture: which program touches which block")
     parser.add_argument(
         "--wave", type=int, metavar="N", help="in the picture, one colour for each N programs, which run at a time"
@@ -312,23 +324,46 @@ ADDRESSES = Face(_addresses, "addresses_launch")
 _LINT_EPILOG = """\
 Types and constants are those of the file's TLX_COMPILE; of one kernel they may be given here, too. With --grid and the
 arguments (--arg), accesses out of bounds and programs that write the same bytes are looked for as well.
-The exit status is 1 where there is an error.
+The exit status is 1 where there is an error, with --strict also where there is a warning.
 
 examples:
-  tlx lint kernels.py
+  tlx lint kernels.py attention.py
   tlx lint kernels.py:softmax --grid 4 --arg x=empty:fp32[4,256] --arg n=256 --format github
 """
 
 
 def _lint(parser: argparse.ArgumentParser) -> None:
-    """Declare those of `tlx lint FILE.py[:KERNEL]`: all that is wrong and can be found without a binary or a run."""
+    """Declare those of `tlx lint FILE.py...`: all that is wrong and can be found without a binary or a run."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _LINT_EPILOG
-    parser.add_argument("kernel", metavar="FILE", help="FILE.py, for all kernels in it, or FILE.py:KERNEL")
+    parser.add_argument("kernels", nargs="+", metavar="FILE", help="FILE.py, for all kernels in it, or FILE.py:KERNEL")
     parser.add_argument("--grid", metavar="X,Y,Z", help="programs of a launch; expressions over arguments and sizes")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="time of the prover for all kernels; 0 leaves it out (20)"
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 where there is a warning, too")
     parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (text)")
     parser.set_defaults(shape=[])
     add_kernel_arguments(parser)
 
 
 LINT = Face(_lint, "lint_kernels")
+
+_MCP_EPILOG = """\
+The server reads requests from standard input and writes answers to standard output (docs/agents.md). A client that
+starts it runs the kernels' files that it names, as this user.
+
+example, in a client's configuration:
+  {"mcpServers": {"tlx": {"command": "tlx", "args": ["mcp", "--seconds", "60"]}}}
+"""
+
+
+def _mcp(parser: argparse.ArgumentParser) -> None:
+    """Declare those of `tlx mcp`: a server of the Model Context Protocol, whose tools are commands."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _MCP_EPILOG
+    parser.add_argument("--seconds", type=float, default=120.0, help="time of a call, after which it is ended (120)")
+    parser.add_argument("--bytes", type=int, default=100_000, help="size of a result, which is cut to it (100000)")
+
+
+MCP = Face(_mcp, "mcp_server")

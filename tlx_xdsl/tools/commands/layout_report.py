@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -23,13 +24,37 @@ def layout_section(module: ModuleOp, named: ModuleOp | None = None) -> str:
     Stock Triton forgets the names of buffers; `named` is the same program with names.
     """
     names = _names_of_places(module if named is None else named)
-    loads = _grouped((str(access), access.op) for access in global_accesses(module))
+    loads = _rows((str(access), access.op) for access in global_accesses(module))
     found = [line for buffer in buffers(module) for line in _buffer_lines(buffer, names)]
-    converted = _grouped((_conversion(each), each.op) for each in conversions(module))
+    converted = _rows((_conversion(each), each.op) for each in conversions(module))
     lines: list[str] = []
     for title, rows in (("global memory", loads), ("buffers", found), ("layout conversions", converted)):
         lines += [f"{title}: none"] if not rows else [title, *rows]
     return "\n".join(lines)
+
+
+def layout_costs(module: ModuleOp) -> dict[str, Any]:
+    """Return the same for programs."""
+    return {
+        "global_memory": _counts((str(access), access.op) for access in global_accesses(module)),
+        "buffers": [
+            {
+                "name": each.name, "type": shape_and_element(each.value),
+                "layout": None if (layout := layout_of_value(each.value)) is None else describe(layout),
+                "accesses": _counts((str(access), access.op) for access in each.accesses),
+            }
+            for each in buffers(module)
+        ],
+        "conversions": _counts((_conversion(each), each.op) for each in conversions(module)),
+    }  # fmt: skip
+
+
+def _counts(rows: Iterable[tuple[str, Operation]]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for text, ops in _grouped(rows).items():
+        tasks, lines = _tasks_and_lines(ops)
+        found.append({"count": len(ops), "text": text, "tasks": tasks, "lines": lines})
+    return found
 
 
 def _names_of_places(module: ModuleOp) -> dict[SourceLocation, str]:
@@ -42,12 +67,16 @@ def _names_of_places(module: ModuleOp) -> dict[SourceLocation, str]:
     return {place: names.pop() for place, names in found.items() if len(names) == 1}
 
 
-def _grouped(rows: Iterable[tuple[str, Operation]]) -> list[str]:
-    """A line per text: how often it stands, and where."""
+def _grouped(rows: Iterable[tuple[str, Operation]]) -> dict[str, list[Operation]]:
     groups: dict[str, list[Operation]] = {}
     for text, op in rows:
         groups.setdefault(text, []).append(op)
-    return [f"  {len(ops)} x {text}{_places(ops)}" for text, ops in groups.items()]
+    return groups
+
+
+def _rows(rows: Iterable[tuple[str, Operation]]) -> list[str]:
+    """A line per text: how often it stands, and where."""
+    return [f"  {len(ops)} x {text}{_places(ops)}" for text, ops in _grouped(rows).items()]
 
 
 def _conversion(conversion: Conversion) -> str:
@@ -61,20 +90,20 @@ def _buffer_lines(buffer: Buffer, names: dict[SourceLocation, str]) -> Iterator[
     words = "" if layout is None else f", {describe(layout)}"
     name = buffer.name if place is None else names.get(place, buffer.name)
     yield f"  {name}: {shape_and_element(buffer.value)}{words}"
-    yield from (f"  {row}" for row in _grouped((str(access), access.op) for access in buffer.accesses))
+    yield from (f"  {row}" for row in _rows((str(access), access.op) for access in buffer.accesses))
 
 
-def _places(ops: Iterable[Operation]) -> str:
+def _places(ops: Sequence[Operation]) -> str:
     """Return where operations stand: ` (partition0, partition1: lines 110, 124)`."""
-    tasks: set[str] = set()
-    lines: set[int] = set()
-    for op in ops:
-        tasks.add(task_of(op))
-        if (place := source_location(op.location)) is not None:
-            lines.add(place.line)
-    who = ", ".join(sorted(tasks, key=task_order))
-    where = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, sorted(lines)))}" if lines else "no line"
-    return f" ({who}: {where})"
+    tasks, lines = _tasks_and_lines(ops)
+    where = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}" if lines else "no line"
+    return f" ({', '.join(tasks)}: {where})"
+
+
+def _tasks_and_lines(ops: Sequence[Operation]) -> tuple[list[str], list[int]]:
+    tasks = {task_of(op): None for op in ops}
+    lines = {place.line for op in ops if (place := source_location(op.location)) is not None}
+    return sorted(tasks, key=task_order), sorted(lines)
 
 
 # --- --why ------------------------------------------------------------------------------------------------------------

@@ -30,17 +30,17 @@ def _lines(drawn: Drawn) -> Iterator[str]:
         tiles = tensor_memory_tiles(layout, shape, drawn.element_bits)
         yield f"rows and columns by lane and 32-bit column; a tile has {tiles.lanes} lanes, {tiles.columns:g} columns"
         yield from _table(
-            [f"lane {i * tiles.lanes}" for i in range(len(tiles.rows))],
+            [f"lane {i * tiles.lanes}" for i in range(tiles.rows.shape[0])],
             [f"{j * tiles.columns:g}" for j in range(tiles.rows.shape[1])],
             [
                 [
-                    f"{up_to(int(row), tiles.lanes)}|{up_to(int(start), tiles.width)}{'*' if copy else ''}"
+                    f"{up_to(row, tiles.lanes)}|{up_to(start, tiles.width)}{'*' if copy else ''}"
                     for row, start, copy in zip(*each, strict=True)
                 ]
-                for each in zip(tiles.rows, tiles.starts, tiles.copy, strict=True)
+                for each in zip(tiles.rows.rows, tiles.starts.rows, tiles.copy.rows, strict=True)
             ],
         )
-        if tiles.copy.any():
+        if any(map(any, tiles.copy.rows)):
             yield "* a copy"
 
 
@@ -51,11 +51,11 @@ def _registers(drawn: Drawn, layout: DistributedLayout) -> Iterator[str]:
     held, length = tiles.holders, max(tiles.tile)
     threads = held.threads
     yield from _table(
-        [str(i * rows) for i in range(len(threads))],
+        [str(i * rows) for i in range(threads.shape[0])],
         [str(j * columns) for j in range(threads.shape[1])],
         [
-            [f"t{thread}:{up_to(int(register), length)}" for thread, register in zip(*each, strict=True)]
-            for each in zip(threads, held.registers, strict=True)
+            [f"t{thread}:{up_to(register, length)}" for thread, register in zip(*each, strict=True)]
+            for each in zip(threads.rows, held.registers.rows, strict=True)
         ],
     )
     if drawn.comes_from is None:
@@ -68,7 +68,7 @@ def _registers(drawn: Drawn, layout: DistributedLayout) -> Iterator[str]:
         yield from _table(
             [f"w{i}" for i in range(rows_of_it)],
             [f"w{j}" for j in range(columns_of_it)],
-            [[str(count) for count in row] for row in moved.elements],
+            [[str(count) for count in row] for row in moved.elements.rows],
         )
 
 
@@ -77,11 +77,11 @@ def _shared(drawn: Drawn, layout: SharedLayout) -> Iterator[str]:
     down, across = ("row", "column") if tiles.across else ("column", "row")
     yield f"byte and first bank by {down} and {across}"
     yield from _table(
-        [str(i) for i in range(len(tiles.bytes))],
+        [str(i) for i in range(tiles.bytes.shape[0])],
         [str(j * tiles.elements) for j in range(tiles.bytes.shape[1])],
         [
             [f"@{byte}:{bank}" for byte, bank in zip(*each, strict=True)]
-            for each in zip(tiles.bytes, tiles.banks, strict=True)
+            for each in zip(tiles.bytes.rows, tiles.banks.rows, strict=True)
         ],
     )
     for access in drawn.accesses:

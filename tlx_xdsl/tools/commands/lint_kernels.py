@@ -1,4 +1,4 @@
-"""The work of `tlx lint`: the frontend, the passes and the addresses of kernels, whose complaints are findings."""
+"""The work of `tlx lint`: the frontend, passes, addresses and the prover of kernels, whose complaints are findings."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from inspect import Parameter
 from typing import ClassVar, Literal
 
+from tlx_xdsl.analysis.protocol.prove import prove
 from tlx_xdsl.errors import CompilationError, OverBudgetError, SourceLocation
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.runtime.check.report import Case, Finding, Report
@@ -24,14 +25,15 @@ from tlx_xdsl.text.verify import verify_module
 from ..launch_line.loading import kernels_of_file, load_kernel
 from ..launch_line.request import Request, request_of
 from ..launch_line.specialization import specialization_of
+from ..output import print_document
 from .addresses_launch import findings_of, kernel_function, launch_of
 from .addresses_text import warn_of_collisions, warn_of_leaving, warn_of_wrapping
 from .check_formats import FORMATS
 
-RULES = ("file", "frontend", "budget", "pass", "addresses", "masked", "unchecked")
+RULES = ("file", "frontend", "budget", "pass", "addresses", "proof", "masked", "unchecked")
 """The kinds of findings: a file that can't be run; what the frontend refuses; what can never launch; what a pass
-refuses or warns of; bytes out of bounds, or written by two programs; what a mask hides, and is computed with all the
-same; what could not be checked."""
+refuses or warns of; bytes out of bounds, or written by two programs; synchronisation that the prover refutes; what a
+mask hides, and is computed with all the same; what could not be checked."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,18 @@ class LintFinding(Finding):
 
 @dataclass(frozen=True)
 class LintReport(Report):
-    """Findings in the kernels of a file."""
+    """Findings in the kernels of files."""
 
     tool: ClassVar = "tlx lint"
     rules: ClassVar = RULES
 
+    is_strict: bool = False
+    """Whether a warning counts as an error does."""
+
     def __bool__(self) -> bool:
         """True where there is no error."""
-        return not any(each.diagnostic.severity == "error" for each in self.findings)
+        counted = ("error", "warning") if self.is_strict else ("error",)
+        return not any(each.diagnostic.severity in counted for each in self.findings)
 
     def __str__(self) -> str:
         """Return a line for each finding, and a line that sums up."""
@@ -104,22 +110,47 @@ class _Lint:
                         self.add(replace(each, severity=severity), rule)
 
 
+@dataclass
+class _Kernels:
+    """State of a run: what was checked so far, and what could not be."""
+
+    lint: _Lint = field(default_factory=_Lint)
+    cases: list[Case] = field(default_factory=list[Case])
+    remarks: list[Finding] = field(default_factory=list[Finding])
+    proving: float = 0.0
+    """Seconds that the prover may still take."""
+
+
 def run(args: argparse.Namespace) -> int:
     """Carry the command out; returns 1 where there is an error.
 
-    Raises CompilationError for a command line that does not fit the file.
+    Raises CompilationError for a command line that does not fit the files.
     """
     start = time.perf_counter()
-    path, _, name = args.kernel.partition(":")
-    lint, cases = _Lint(), list[Case]()
-    remarks: list[Finding] = []
-    if not name and (args.arg or args.signature or args.constexpr or args.grid):
+    path, _, name = args.kernels[0].partition(":")
+    if (len(args.kernels) > 1 or not name) and (args.arg or args.signature or args.constexpr or args.grid):
         raise CompilationError(f"--arg, --signature, --constexpr and --grid are of one kernel: {path}:KERNEL")
+    done = _Kernels(proving=args.seconds)
+    for each in dict.fromkeys(args.kernels):
+        _lint_file(done, args, each)
+    seconds = time.perf_counter() - start
+    report = LintReport(
+        tuple(done.lint.found.values()), len(done.cases), ("lint",), seconds, tuple(done.remarks), tuple(done.cases),
+        is_strict=args.strict,
+    )  # fmt: skip
+    print_document(FORMATS[args.format](report, " ".join(args.kernels)))
+    return 0 if report else 1
+
+
+def _lint_file(done: _Kernels, args: argparse.Namespace, spec: str) -> None:
+    """Check the kernels of `FILE.py`, or one of them."""
+    path, _, name = spec.partition(":")
+    lint = done.lint
     try:
         with lint.step("file"):
-            kernels = {name: load_kernel(args.kernel)} if name else kernels_of_file(path)
+            kernels = {name: load_kernel(spec)} if name else kernels_of_file(path)
     except CompilationError:
-        kernels = {}
+        return
     called = _called(kernels)
     for each, (kernel, defaults) in kernels.items():
         before, began = len(lint.found), time.perf_counter()
@@ -130,21 +161,16 @@ def run(args: argparse.Namespace) -> int:
                     have = "has" if len(missing) == 1 else "have"
                     names = ", ".join(f"'{one}'" for one in missing)
                     why = f"is not checked: {names} {have} no type or value, in TLX_COMPILE or by --arg"
-                    remarks.append(_remark(kernel, why))
+                    done.remarks.append(_remark(kernel, why))
                 continue
-            for reason in _check(lint, args, request):
-                remarks.append(_remark(kernel, reason) if isinstance(reason, str) else reason)
+            for reason in _check(done, args, request):
+                done.remarks.append(_remark(kernel, reason) if isinstance(reason, str) else reason)
         except CompilationError as error:
             # Unless it is among the findings, it is about the options.
             lint.add(Diagnostic("error", error.message, error.location, error.notes), "frontend")
         own = tuple([*lint.found.values()][before:])
-        cases.append(Case(each, {}, 1, time.perf_counter() - began, own))
-    seconds = time.perf_counter() - start
-    report = LintReport(
-        tuple(lint.found.values()), len(cases), ("lint",), seconds, tuple(remarks), tuple(cases)
-    )  # fmt: skip
-    print(FORMATS[args.format](report, args.kernel))
-    return 0 if report else 1
+        case = each if len(args.kernels) == 1 else f"{path}:{each}"
+        done.cases.append(Case(case, {}, 1, time.perf_counter() - began, own))
 
 
 def _remark(kernel: Kernel, reason: str) -> LintFinding:
@@ -175,12 +201,12 @@ def _missing(request: Request) -> list[str]:
     ]
 
 
-def _check(lint: _Lint, args: argparse.Namespace, request: Request) -> Generator[str | LintFinding]:
+def _check(done: _Kernels, args: argparse.Namespace, request: Request) -> Generator[str | LintFinding]:
     """Check one kernel; give the remarks, those of what could not be checked in words.
 
     Raises CompilationError, which is a finding by then, where a step fails.
     """
-    source, wanted = request.source, specialization_of(request)
+    source, wanted, lint = request.source, specialization_of(request), done.lint
     with lint.step("frontend"):
         module = frontend_module(source, wanted)
         verify_module(module)
@@ -188,6 +214,12 @@ def _check(lint: _Lint, args: argparse.Namespace, request: Request) -> Generator
         yield LintFinding(each.diagnostic, each.rule, {})
     with lint.step("pass"):
         compile_text(source, wanted, keep_ttir=False)
+    for proof in prove(module, seconds=done.proving):
+        done.proving = max(done.proving - proof.seconds, 0.0)
+        if proof.answer == "refuted" and proof.reason is not None:
+            # What the prover takes for a path may be none: a run says which it is.
+            notes = (*proof.reason.notes, "no run has shown it: tlx check --prove looks for one")
+            lint.add(replace(proof.reason, severity="warning", notes=notes), "proof")
     if args.grid is None:
         return
     function = kernel_function(kernel_of(module, None))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, Literal
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.ptx.launch import PtxRun
+from tlx_xdsl.ptx.read.faults import PtxFault
 from tlx_xdsl.ptx.traffic import Cost, LineTraffic
 from tlx_xdsl.runtime.simulate.interpret import Interpretation
 from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison, defect_of
@@ -34,13 +36,46 @@ def report_faults(result: Interpretation) -> None:
 
     Raises the last error: that which has ended the run, else one that is no known defect of stock Triton.
     """
-    errors = [each for each in result.faults if result.ptx is None or defect_of(each) is None]
+    errors = [each for each in result.faults if result.ptx is None or severity_of(each) == "error"]
     for each in result.faults:
         if not errors or each is not errors[-1]:
             severity = "error" if each in errors else "warning"
             say(Diagnostic(severity, each.message, each.location, each.notes))
     if errors:
         raise errors[-1]
+
+
+def severity_of(fault: PtxFault) -> Literal["error", "warning"]:
+    """Return how much a fault of the PTX weighs: what the installed Triton is known to do wrong is a warning."""
+    return "error" if defect_of(fault) is None else "warning"
+
+
+def ptx_as_json(run: PtxRun, comparison: Comparison | None) -> dict[str, Any]:
+    """Return what a run of PTX takes by operation and by line, and how it compares with the interpreter's run."""
+    places = sorted({*run.lines, *run.traffic}, key=lambda place: -run.lines.get(place, 0))
+    return {
+        "instructions": run.instructions,
+        "opcodes": dict(sorted(run.counts.items(), key=lambda item: -item[1])),
+        "lines": [
+            {
+                "file": place[0], "line": place[1] or None, "instructions": run.lines.get(place, 0),
+                "shared_wavefronts": cost.shared.taken, "shared_wavefronts_least": cost.shared.least,
+                "global_sectors": cost.sectors.taken, "global_sectors_least": cost.sectors.least,
+                "waits": cost.waits, "tma_bytes": cost.copied, "tensor_core_operations": cost.products,
+            }
+            for place in places
+            for cost in [run.traffic.get(place, LineTraffic())]
+        ],
+        "comparison": None if comparison is None else {
+            "same": comparison.wrong is None and comparison.refusal is None,
+            "not_compared": list(comparison.unordered),
+            "arrays": {
+                name: {"other_bits": each.difference.other_bits, "largest": each.difference.largest}
+                for name, each in comparison.arrays.items()
+            },
+            "refusal": None if comparison.refusal is None else comparison.refusal.message,
+        },
+    }  # fmt: skip
 
 
 def check_same(comparison: Comparison | None) -> None:
@@ -118,4 +153,6 @@ def _print_counts(
 
 def _shown(place: tuple[str, int]) -> str:
     path, line = place
+    if not line:
+        return f"{Path(path).name}: what the compiler adds, which is of no line"
     return f"{Path(path).name}:{line}: {linecache.getline(path, line).strip()}".removesuffix(": ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl import wings
 from tlx_xdsl.analysis.module_attrs import cluster_dims
 from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.interpreter.plan import kernel_of
+from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor
@@ -23,20 +25,21 @@ from tlx_xdsl.runtime.ranks.arguments import of_each_rank
 from tlx_xdsl.runtime.simulate.interpret import Interpretation, argument_types, interpret_module, interpret_source
 from tlx_xdsl.runtime.simulate.options import FRONTEND, PTX, Options
 
+from ..documents import diagnostic_as_json, document
 from ..launch_line.kernel_options import run_options
 from ..launch_line.launches import Hint, argument_value, grid_of, launch_at, numbers_of
 from ..launch_line.modules import MLIR_SUFFIXES, hint_of_type, load_ir
 from ..launch_line.request import Said, read, said_of
-from ..output import say
+from ..output import print_document, say
 from ..watch import watched
-from .array_checks import check_array, expected_array, summary
+from .array_checks import Expected, check_array, expected_array, summary
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison
 
 
-def run(args: argparse.Namespace) -> None:
-    """Carry the command out, with `--watch` after each change of the file.
+def run(args: argparse.Namespace) -> int | None:
+    """Carry the command out, with `--watch` after each change of the file; returns the exit status.
 
     Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
     """
@@ -49,20 +52,25 @@ def run(args: argparse.Namespace) -> None:
         from .run_timeline import show
 
         show(args)
-        return
+        return None
     given = next((name for name in ("beside", "chip", "clock") if getattr(args, name)), None)
     if given is not None:
         raise CompilationError(f"--{given}: only with --timeline")
-    if args.watch:
-        watched(path, lambda: _run(args, path, function))
-    else:
-        _run(args, path, function)
+    if not args.watch:
+        return _run(args, path, function)
+    if args.format == "json":
+        raise CompilationError("--format json: not with --watch, which goes on")
+    watched(path, lambda: _run(args, path, function))
+    return None
 
 
-def _run(args: argparse.Namespace, path: str, function: str) -> None:
+def _run(args: argparse.Namespace, path: str, function: str) -> int:
     for option in ("profile", "compare", "keep_going", "mends"):
-        if getattr(args, option) and args.stage != PTX:
+        is_native = option == "profile" and args.stage in wings.names("launchers")
+        if getattr(args, option) and args.stage != PTX and not is_native:
             raise CompilationError(f"--{option.replace('_', '-')}: only with --stage ptx")
+    if args.svg is not None and not (args.profile and args.stage in wings.names("launchers")):
+        raise CompilationError("--svg: only with --profile --stage cpu")
     if args.passes and args.stage == FRONTEND:
         raise CompilationError("--pass: no pass runs before the stage 'frontend', add --stage ttgir or another one")
     try:
@@ -75,10 +83,18 @@ def _run(args: argparse.Namespace, path: str, function: str) -> None:
             from .ptx_report import report_faults
 
             report_faults(result)
+        if args.format == "json":
+            return run.document(result, comparison)
         run.report(result, comparison, in_clusters=launched.in_clusters)
+        if args.profile and launched.profile is not None:
+            found = launched.profile(args.stage)
+            print(found)
+            if args.svg is not None:
+                found.write_svg(args.svg)
     except (InputTypeError, InputOverflowError) as error:
         # Arguments that do not fit the kernel.
         raise CompilationError(str(error)) from error
+    return 0
 
 
 @dataclass(frozen=True)
@@ -91,6 +107,8 @@ class _Launched:
     options: Mapping[str, Any]
     in_clusters: bool
     run: Callable[[Options], tuple[Interpretation, Comparison | None]]
+    profile: Callable[[str], Any] | None = None
+    """Profiles the launch by lines, as machine code of the wing whose stage that is; IR in a file has no such."""
 
 
 def _kernel(args: argparse.Namespace) -> _Launched:
@@ -105,7 +123,16 @@ def _kernel(args: argparse.Namespace) -> _Launched:
             return run_compared(*what, options, launch.types)
         return interpret_source(*what, options, launch.types), None
 
-    return _Launched(request, launch.names, launch.options, prod(launch.options["cluster"]) > 1, run)
+    def profile(stage: str) -> Any:
+        values = {
+            name: value.value if isinstance(value, constexpr) else value for name, value in launch.arguments.items()
+        }
+        return wings.launcher(stage)(launch.source).profile(launch.grid, (), values)
+
+    is_native = args.stage in wings.names("launchers")
+    return _Launched(
+        request, launch.names, launch.options, prod(launch.options["cluster"]) > 1, run, profile if is_native else None
+    )  # fmt: skip
 
 
 def _text(args: argparse.Namespace, path: str, function: str | None) -> _Launched:
@@ -170,6 +197,54 @@ class _Run:
                 raise CompilationError(f"--{option}: there is no array '{name}', the arrays are {arrays}")
         return result
 
+    def _changed(self) -> list[tuple[str, int]]:
+        return [
+            (name, rank)
+            for name, arrays in self._arrays.items()
+            for rank, array in enumerate(arrays)
+            if array.tobytes() != self._before[name][rank].tobytes()
+        ]
+
+    def _wanted(self) -> Iterator[tuple[str, int, Expected]]:
+        for name, of_ranks in self._expected.items():
+            for rank, expected in enumerate(of_ranks):
+                yield name, rank, expected
+
+    def _save(self) -> None:
+        for name, path in self._saved.items():
+            arrays = self._arrays[name]
+            np.save(path, np.stack(arrays) if self._args.ranks else arrays[0])
+
+    def document(self, result: Interpretation, comparison: Comparison | None) -> int:
+        """Print the report for programs; returns the exit status, 1 where an array or the PTX is wrong."""
+        self._save()
+        checks: list[dict[str, Any]] = []
+        for name, rank, expected in self._wanted():
+            try:
+                said = check_array(self._named(name, rank), self._arrays[name][rank], expected, self._args.tolerance)
+                checks.append({"array": name, "rank": rank, "ok": True, "text": said})
+            except CompilationError as error:
+                checks.append({"array": name, "rank": rank, "ok": False, "text": error.message})
+        facts: dict[str, Any] = {
+            "kernel": self._args.kernel, "stage": self._args.stage, "programs": result.clusters, "turns": result.turns,
+            "seconds": round(result.seconds, 3), "schedule": self._args.schedule, "seed": self._args.seed,
+            "arrays": [
+                {"name": name, "rank": rank, "text": summary(self._arrays[name][rank])}
+                for name, rank in self._changed()
+            ],
+            "checks": checks, "warnings": [diagnostic_as_json(each) for each in result.warnings],
+        }  # fmt: skip
+        ok = all(each["ok"] for each in checks) and (comparison is None or comparison.wrong is None)
+        if result.ptx is not None:
+            from .ptx_report import ptx_as_json, severity_of
+
+            facts |= ptx_as_json(result.ptx, comparison)
+            faults = [{**diagnostic_as_json(each), "severity": severity_of(each)} for each in result.faults]
+            facts["faults"] = faults
+            ok = ok and not any(each["severity"] == "error" for each in faults)
+        print_document(document("tlx run", facts, ok=ok))
+        return 0 if ok else 1
+
     def report(self, result: Interpretation, comparison: Comparison | None, *, in_clusters: bool) -> None:
         """Print what a run has changed and how it went, save arrays, and check them.
 
@@ -177,12 +252,7 @@ class _Run:
         """
         for diagnostic in result.warnings:
             say(diagnostic)
-        changed = [
-            (name, rank)
-            for name, arrays in self._arrays.items()
-            for rank, array in enumerate(arrays)
-            if array.tobytes() != self._before[name][rank].tobytes()
-        ]
+        changed = self._changed()
         for name, rank in changed:
             print(f"{self._named(name, rank)}: {summary(self._arrays[name][rank])}")
         if not changed:
@@ -202,12 +272,10 @@ class _Run:
             from .ptx_report import report_ptx
 
             report_ptx(result.ptx, comparison, profile=self._args.profile)
-        for name, path in self._saved.items():
-            arrays = self._arrays[name]
-            np.save(path, np.stack(arrays) if self._args.ranks else arrays[0])
-        for name, of_ranks in self._expected.items():
-            for rank, expected in enumerate(of_ranks):
-                check_array(self._named(name, rank), self._arrays[name][rank], expected, self._args.tolerance)
+        self._save()
+        for name, rank, expected in self._wanted():
+            array = self._arrays[name][rank]
+            print(check_array(self._named(name, rank), array, expected, self._args.tolerance))
         if result.ptx is not None:
             from .ptx_report import check_same, report_faults
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import replace
+from pathlib import Path
 from shutil import get_terminal_size
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.clock.kernel import timeline_of
 from tlx_xdsl.timing.timeline import Timeline
 
+from ..documents import document
 from ..launch_line.clocked import beside, configuration_of, hertz_of, settings_of
 from ..launch_line.request import read
-from ..timelines import TEXT, form_of, write_timelines
+from ..output import print_document, write_file
+from ..timelines import TEXT, content, form_of, summary, write_timelines
 
 _IN_VAIN = ("check", "save", "trace", "watch", "profile", "compare", "order")
 """Options of a run that have no meaning where nothing is run."""
+WIDTH = 100
+"""Columns of a timeline in words, in a document."""
 
 
 def show(args: argparse.Namespace) -> None:
@@ -26,6 +32,9 @@ def show(args: argparse.Namespace) -> None:
     given = next((name for name in _IN_VAIN if getattr(args, name)), None)
     if given is not None:
         raise CompilationError(f"--{given}: not with --timeline, which predicts the launch and runs nothing")
+    # Nothing else needs it.
+    from tlx_xdsl.timing.show.text import to_text
+
     form = form_of(args.timeline)
     hertz = hertz_of(args.clock)
     base = configuration_of(read(args))
@@ -36,9 +45,17 @@ def show(args: argparse.Namespace) -> None:
         found = timeline_of(configuration.predict(args.chip, hertz))
         text = ", ".join(f"{name}={value}" for name, value in settings_of(configuration, names).items())
         timelines.append(replace(found, configuration=text))
+    if args.format == "json":
+        if form != TEXT:
+            write_file(Path(args.timeline), content(form, timelines))
+        found = [
+            {**json.loads(each.to_json()), "summary": summary(each), "text": to_text(each, WIDTH).splitlines()}
+            for each in timelines
+        ]
+        facts = {"kernel": args.kernel, "timelines": found}
+        print_document(document("tlx run", facts))
+        return
     if form == TEXT:
-        from tlx_xdsl.timing.show.text import to_text
-
         width = get_terminal_size().columns
         print("\n\n".join(to_text(each, width) for each in timelines))
         return

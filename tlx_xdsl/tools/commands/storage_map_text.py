@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Any, get_args
 
 from tlx_xdsl.analysis.buffer_users import Uses
 from tlx_xdsl.analysis.lives import Life
-from tlx_xdsl.analysis.storage_budget import certain
+from tlx_xdsl.analysis.storage_budget import certain, excesses
 from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, Span, StorageMap
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.show.storage_map_svg import map_as_svg
+from tlx_xdsl.targets import target_of
 
+from ..documents import document
 from ..output import table
-
-FORMAT = 1
-"""Version of the JSON: it changes when a key changes its name or its meaning."""
 
 
 def rendered(maps: Sequence[StorageMap], format_: str) -> str:
     """The maps of a module in a format of `tlx map`. Raises CompilationError for a picture of several."""
     if format_ == "json":
-        return json.dumps([map_as_json(each) for each in maps], indent=2)
+        fits = not any(excess.is_certain for each in maps for excess in excesses(each))
+        return document("tlx map", {"maps": [map_as_json(each) for each in maps]}, ok=fits)
     if format_ == "text":
         return "\n\n".join(map(map_as_text, maps))
     if len(maps) > 1:
@@ -35,7 +34,7 @@ def rendered(maps: Sequence[StorageMap], format_: str) -> str:
 def map_as_text(map_: StorageMap) -> str:
     """The map for people: per memory a line for every buffer, then the lines of Python that use each array."""
     where = "" if map_.place is None else f" ({_short(map_.place)})"
-    lines = [f"{map_.kernel}{where} for sm_{map_.capability}"]
+    lines = [f"{map_.kernel}{where} for {target_of(map_.capability).name}"]
     for memory in get_args(Memory):
         if map_.of(memory):
             lines += ["", *_memory(map_, memory)]
@@ -160,10 +159,9 @@ def _short(place: SourceLocation) -> str:
 def map_as_json(map_: StorageMap) -> dict[str, Any]:
     """The map for programs; docs/storage-aliasing.md explains the keys."""
     return {
-        "format": FORMAT,
         "kernel": map_.kernel,
         "place": _place(map_.place),
-        "target": f"sm_{map_.capability}",
+        "target": target_of(map_.capability).name,
         "tasks": list(map_.tasks),
         "moments": {task: [_place(place) for place in places] for task, places in map_.moments.items()},
         "memories": {memory: _memory_json(map_, memory) for memory in get_args(Memory)},

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.errors import CompilationError
 
-from ..launch_line.kernel_options import KERNEL, add_kernel_arguments
+from ..launch_line.kernel_options import KERNEL, add_format_argument, add_kernel_arguments
 from ..launch_line.request import assignments, constexpr_value, read
 from ..launch_line.specialization import specialization_of
+from ..output import print_document
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.sweep import JobResult, SweepReport
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="processes (one for each core)")
     parser.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="for each configuration (600)")
     parser.add_argument("--no-prune", action="store_true", help="compile even what can't fit the target")
-    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+    add_format_argument(parser, also="--json")
     parser.add_argument("-q", "--quiet", action="store_true", help="no bar on standard error")
     bench = parser.add_argument_group(
         "times", "with --bench or --clock, which take the arguments of the launch by --arg"
@@ -69,6 +69,8 @@ def run(args: argparse.Namespace) -> None:
     # It takes a second, and `--help` does without.
     from tlx_xdsl.runtime.sweep import compile_many, sweep_jobs
 
+    from ..documents import document
+
     choices = {name: choice_values(name, text) for name, text in assignments(args.choices, "--set").items()}
     _check_bench(args)
     request = read(args)
@@ -88,8 +90,13 @@ def run(args: argparse.Namespace) -> None:
 
         print_times(args, request, report)
         return
-    print(json.dumps(report_as_json(report, list(choices)), indent=2) if args.json else report.table())
-    if not any(result.is_launchable for result in report):
+    ok = any(result.is_launchable for result in report)
+    print_document(
+        document("tlx sweep", {"kernel": args.kernel, **report_as_json(report, list(choices))}, ok=ok)
+        if args.format == "json"
+        else report.table()
+    )
+    if not ok:
         raise CompilationError(f"no configuration can be launched, of {len(report)}")
 
 
@@ -127,17 +134,21 @@ def choice_values(name: str, text: str) -> list[Any]:
 
 def report_as_json(report: SweepReport, names: Sequence[str]) -> dict[str, Any]:
     """A report for other programs: each configuration with its value of `names`."""
+    from ..documents import plain
+
     return {
         "seconds": round(report.seconds, 3),
         "workers": report.workers,
         "notes": list(report.notes),
-        "configurations": [_as_json(result, names) for result in report],
+        "configurations": [
+            {"settings": {name: plain(result.job.settings[name]) for name in names}, **_as_json(result)}
+            for result in report
+        ],
     }
 
 
-def _as_json(result: JobResult, names: Sequence[str]) -> dict[str, Any]:
+def _as_json(result: JobResult) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "settings": {name: _plain(result.job.settings[name]) for name in names},
         "verdict": result.kind,
         "text": result.text,
         "seconds": round(result.seconds, 3),
@@ -150,7 +161,3 @@ def _as_json(result: JobResult, names: Sequence[str]) -> dict[str, Any]:
         found |= asdict(result.resources)
         found |= {name: getattr(result.metadata, name) for name in ("shared", "tmem_size", "num_warps")}
     return found
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, bool | int | float | str | None) else str(value)

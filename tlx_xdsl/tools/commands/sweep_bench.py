@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,11 +17,12 @@ from tlx_xdsl.runtime.sweep import SweepReport
 from tlx_xdsl.runtime.sweep.jobs import array_of_argument
 from tlx_xdsl.runtime.sweep.measure import bench
 
+from ..documents import document
 from ..launch_line.clocked import hertz_of
 from ..launch_line.expressions import evaluate
 from ..launch_line.launches import grid_of, numbers_of, values_of
 from ..launch_line.request import Request
-from ..output import write_file
+from ..output import print_document, write_file
 
 
 def print_times(args: argparse.Namespace, request: Request, report: SweepReport) -> None:
@@ -69,7 +71,11 @@ def print_times(args: argparse.Namespace, request: Request, report: SweepReport)
     )
     if checks and not speeds.checked:
         print("note: --check: nothing is compared where nothing is launched", file=sys.stderr)
-    print(speeds.as_json() if args.json else speeds.table())
+    print_document(
+        document("tlx sweep", json.loads(speeds.as_json()), ok=speeds.best is not None)
+        if args.format == "json"
+        else speeds.table()
+    )
     for path, text in ((args.csv, speeds.as_csv), (args.plot, speeds.svg)):
         if path is not None:
             write_file(Path(path), text())

@@ -14,13 +14,14 @@ from tlx_xdsl.runtime.specialize.settings import Settings
 from tlx_xdsl.runtime.specialize.specialized import Specialized
 from tlx_xdsl.transforms.warp_specialize.specialize import Decisions
 
+from ..documents import diagnostic_as_json, document, plain
 from ..launch_line.request import Request, assignments, constexpr_value, read
 from ..launch_line.specialization import specialization_of
-from ..output import warn, write_text
+from ..output import print_document, warn, write_text
 
 
-def run(args: argparse.Namespace) -> None:
-    """Carry the command out: write the source, and say what was decided.
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out: write the source, and say what was decided; returns 1 where nothing proves it right.
 
     Raises CompilationError for a fault in the kernel, and for a kernel that can't be specialised. A source that may not
     be launched, because nothing proves it right, is written all the same, and then the reason is raised.
@@ -28,13 +29,20 @@ def run(args: argparse.Namespace) -> None:
     found = specialised(args)
     if not found.source:
         raise _refusal(found)
+    is_right = found.refused is None or bool(found.verdict)
+    if args.format == "json":
+        if args.output is not None:
+            write_text(found.source, args.output)
+        print_document(document("tlx warp-specialize", _facts(found, args.kernel), ok=is_right))
+        return 0 if is_right else 1
     write_text(found.source, args.output)
     # Standard output has the source where no file is named.
     report(found, sys.stderr if args.output is None else sys.stdout)
     if found.refused is not None:
-        if not found.verdict:
+        if not is_right:
             raise _refusal(found)
         warn(found.refused.message)
+    return 0
 
 
 def explain(args: argparse.Namespace) -> None:
@@ -45,6 +53,9 @@ def explain(args: argparse.Namespace) -> None:
     found = specialised(args)
     if not found.source:
         raise _refusal(found)
+    if args.format == "json":
+        print_document(document("tlx explain", _facts(found, args.kernel)))
+        return
     report(found, sys.stdout)
     if found.refused is not None:
         print(found.refused.message)
@@ -58,6 +69,30 @@ def report(found: Specialized, file: TextIO) -> None:
         print(f"predicted: {found.milliseconds:.4g} ms", file=file)
     if found.verdict is not None:
         print(f"synchronisation: {found.verdict}", file=file)
+
+
+def _facts(found: Specialized, kernel: str) -> dict[str, Any]:
+    """The same for programs, with the source."""
+    verdict = found.verdict
+    return {
+        "kernel": kernel,
+        "decisions": [
+            {
+                "name": each.name, "value": plain(each.value), "reason": each.reason, "place": each.line or None,
+                "alternatives": [
+                    {"value": plain(other.value), "milliseconds": other.milliseconds, "why_not": other.why_not or None}
+                    for other in each.alternatives
+                ],
+            }
+            for each in found.decisions
+        ],
+        "milliseconds": found.milliseconds,
+        "synchronisation": None if verdict is None else {
+            "answer": verdict.answer, "details": list(verdict.details), "assumed": list(verdict.assumed),
+        },
+        "refused": None if found.refused is None else diagnostic_as_json(found.refused),
+        "source": found.source,
+    }  # fmt: skip
 
 
 def specialised(args: argparse.Namespace) -> Specialized:

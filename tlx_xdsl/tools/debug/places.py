@@ -220,7 +220,9 @@ class Touches:
             return
         if self.place.is_barrier:
             now = self.place.state(recorder)
-            if now != self._state and event:
+            # The end of its thread block changes no barrier.
+            is_there = isinstance(self.place, _InBlock) and self.place.block(recorder) is not None
+            if now != self._state and event and is_there:
                 self.hits.append(Hit(self._acting(event - 1, recorder), self._state, now))
             self._state = now
         elif self._open is not None:

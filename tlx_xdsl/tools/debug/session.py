@@ -229,6 +229,8 @@ class Session:
     def end(self) -> None:
         """Stand where the run has ended: before what is wrong, or where nothing goes on."""
         self.go(len(self) - 1 if self.recorder.ends_in_event else len(self))
+        if self.fault is None and len(self) and self.recorder.who[-1] >= 0:
+            self.task = self.recorder.who[-1]
         if self.fault is not None and not self.recorder.ends_in_event:
             blocked = [each for each in range(len(self.recorder.tasks)) if self.state_of(each) == "waits"]
             self.task = next((each for each in blocked if self._is_blamed(each)), blocked[0] if blocked else self.task)

@@ -20,6 +20,7 @@ import numpy as np
 
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
+from tlx_xdsl.grid import cdiv
 
 _LONGEST = 4096
 """Characters of an expression."""
@@ -27,10 +28,6 @@ _MOST_BITS = 4096
 """Bits of an integer in an expression."""
 _MOST_ITEMS = 4096
 """Items of a list or tuple."""
-
-
-def _cdiv(a: int, b: int) -> int:
-    return -(-a // b)
 
 
 def _softmax(x: Any, axis: int = -1) -> Any:
@@ -47,7 +44,7 @@ def _smallest(*values: Any, **options: Any) -> Any:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "cdiv": _cdiv, "min": _smallest, "max": _largest, "abs": abs, "softmax": _softmax,
+    "cdiv": cdiv, "min": _smallest, "max": _largest, "abs": abs, "softmax": _softmax,
 }  # fmt: skip
 """Those that are not numpy's, or not as there."""
 

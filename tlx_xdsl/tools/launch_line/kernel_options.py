@@ -56,6 +56,15 @@ Types and blocks that the file's TLX_COMPILE states may be left out: --arg a_des
 SIZE_HELP = "a number that --arg, --constexpr and --grid may name; a parameter of that name has this value"
 
 
+def add_format_argument(parser: argparse.ArgumentParser, also: str = "") -> None:
+    """Declare that a report is text or a document; `also` is another name for the latter."""
+    parser.add_argument(
+        "--format", choices=("json", "text"), default="text", help="of the report: text, or JSON for programs (text)"
+    )
+    if also:
+        parser.add_argument(also, action="store_const", dest="format", const="json", help="--format json")
+
+
 def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments that say what a kernel is compiled for."""
     parser.add_argument(

@@ -3,7 +3,7 @@
 Without it the driver would refuse the launch, and say neither why nor where. An allocation is counted as the storage
 map does; clusters whose blocks share tensors are left to the driver.
 
-Example: `kernel.py:36:15: error: 'matmul' needs 245,848 B of shared memory, sm_90 has 232,448`, and a note for each of
+Example: `kernel.py:36:15: error: 'matmul' needs 245,848 B of shared memory, sm_90a has 232,448`, and a note for each of
 the largest allocations.
 """
 

@@ -222,7 +222,7 @@ def _outcome(
     for name, path in saved.items():
         np.save(path, arrays[name])
     for name, wanted in expected.items():
-        check_array(name, arrays[name], wanted, args.tolerance)
+        print(check_array(name, arrays[name], wanted, args.tolerance))
 
 
 def _show(args: argparse.Namespace, timed: Profile) -> None:
@@ -251,7 +251,7 @@ def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) 
         if not first:
             first = {name: array.tobytes() for name, array in copies.items()}
             for name, wanted in expected.items():
-                check_array(name, copies[name], wanted, args.tolerance)
+                print(check_array(name, copies[name], wanted, args.tolerance))
             continue
         for name, array in copies.items():
             if array.tobytes() != first[name]:

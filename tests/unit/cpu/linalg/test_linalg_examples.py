@@ -15,8 +15,7 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tests.oracle.upstream_mlir import REASON
-from tlx_xdsl.cpu.linalg.mark_arguments import MarkArgumentsPass
-from tlx_xdsl.cpu.linalg.without_runtime import WithoutRuntimePass
+from tlx_xdsl.cpu.linalg.for_upstream import ForUpstreamPass
 from tlx_xdsl.cpu.runtime.linalg import linalg_text
 from tlx_xdsl.ptx.launch import run_ptx
 from tlx_xdsl.runtime.driver.compilation import Specialization
@@ -40,8 +39,7 @@ def softmax(x, out, stride, n, BLOCK: tl.constexpr):
 def text_of(kernel):
     types = {"x": "*fp32", "out": "*fp32", "stride": "i32", "n": "i32"}
     module = parse_module(linalg_text(kernel.source, Specialization(types, {"BLOCK": 128})))
-    for each in (MarkArgumentsPass(distinct=True), WithoutRuntimePass()):
-        each.run(module)
+    ForUpstreamPass(distinct=True).run(module)
     return print_module(module, profile=mlir_profile("newest"))
 
 

@@ -15,7 +15,7 @@ from tests.unit import volume
 from tests.unit.cpu.linalg.side_by_side import lowered, run
 from tests.unit.interpreter.oracle import running
 from tests.unit.interpreter.oracle.test_on_gpu import CHECKS, SINGLE, TOLERANCE
-from tlx_xdsl.cpu.linalg.without_runtime import WithoutRuntimePass
+from tlx_xdsl.cpu.linalg.for_upstream import ForUpstreamPass
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.numerics.arrays import is_float
@@ -89,9 +89,9 @@ def test_upstream_has_the_numbers_of_random_addresses(number):
 
 
 def text_for_upstream(module):
-    """What upstream lowers without a runtime library, with the conversions of GPUs."""
+    """Write the text that upstream lowers without a runtime library, with the conversions of GPUs."""
     copy = module.clone()
-    WithoutRuntimePass(saturating=True).run(copy)
+    ForUpstreamPass(saturating=True).run(copy)
     verify_module(copy)
     return print_module(copy, profile=mlir_profile("newest"))
 

@@ -11,7 +11,7 @@ from ml_dtypes import bfloat16
 
 from tests.oracle import upstream_mlir
 from tests.oracle.upstream_mlir import MLIR_OPT_19, REASON, UpstreamError
-from tlx_xdsl.cpu.linalg.without_runtime import WithoutRuntimePass
+from tlx_xdsl.cpu.linalg.for_upstream import ForUpstreamPass
 from tlx_xdsl.runtime.simulate.interpret import interpret_text
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
@@ -63,8 +63,8 @@ def printed(path, release="newest", *passes):
     return print_module(module, profile=mlir_profile(release))
 
 
-def without_runtime(name):
-    return printed(TEXTS[name], "newest", WithoutRuntimePass())
+def for_upstream(name):
+    return printed(TEXTS[name], "newest", ForUpstreamPass())
 
 
 def copies(arguments):
@@ -95,16 +95,17 @@ def test_llvm_19_refuses_the_newest_spelling():
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_interpreter_has_the_numbers_of_numpy(name):
-    grid, arguments, expected, tolerance = CASES[name]()
-    interpret_text(TEXTS[name].read_text(), grid, arguments, filename=str(TEXTS[name]))
-    np.testing.assert_allclose(last_array(arguments), expected, rtol=0, atol=tolerance)
+    for text in (TEXTS[name].read_text(), for_upstream(name)):
+        grid, arguments, expected, tolerance = CASES[name]()
+        interpret_text(text, grid, arguments, filename=str(TEXTS[name]))
+        np.testing.assert_allclose(last_array(arguments), expected, rtol=0, atol=tolerance)
 
 
 @needs_wheel
 @pytest.mark.parametrize("name", CASES)
 def test_upstream_has_the_numbers_of_the_interpreter(name):
     grid, arguments, expected, tolerance = CASES[name]()
-    found = upstream_mlir.run_kernel(without_runtime(name), name, grid, copies(arguments))[-1]
+    found = upstream_mlir.run_kernel(for_upstream(name), name, grid, copies(arguments))[-1]
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
     interpret_text(TEXTS[name].read_text(), grid, arguments)
     np.testing.assert_allclose(last_array(arguments), found, rtol=0, atol=tolerance)
@@ -126,7 +127,7 @@ transform.named_sequence @__transform_main(%root: !transform.any_op {transform.r
 @needs_wheel
 def test_upstream_tiles_and_fuses_a_kernel():
     grid, arguments, expected, tolerance = softmax()
-    text = upstream_mlir.transformed(without_runtime("softmax"), TILE_AND_FUSE)
+    text = upstream_mlir.transformed(for_upstream("softmax"), TILE_AND_FUSE)
     assert "scf.forall (%arg7) in (4)" in text
     inside = text[text.index("scf.forall") :]
     assert "math.exp" in inside

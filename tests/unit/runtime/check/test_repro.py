@@ -106,7 +106,7 @@ def first_line(text):
     ("kernel", "step", "message"),
     [
         ("front", "frontend", "kernels.py:11:23: error: name 'undefined_name' is not defined"),
-        ("budget", "passes", "kernels.py:16:15: error: 'budget' needs 524,288 B of shared memory, sm_90 has 232,448"),
+        ("budget", "passes", "kernels.py:16:15: error: 'budget' needs 524,288 B of shared memory, sm_90a has 232,448"),
         pytest.param(
             "assembly", "Triton", "kernels.py:23:9: error: ptxas: Arguments mismatch for instruction 'mov'",
             marks=pytest.mark.backend,

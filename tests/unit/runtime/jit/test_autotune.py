@@ -90,7 +90,7 @@ def test_what_can_not_fit_is_left_out_and_reported(launches, caplog):
     lines = record.getMessage().splitlines()
     assert lines[0] == "staged: 2 of 6 configurations were left out, because they could never launch:"
     assert lines[1].startswith("  BLOCK: 4096, STAGES: 16, num_warps: 4")
-    assert lines[1].endswith("'staged' needs 262,144 B of shared memory, sm_90 has 232,448")
+    assert lines[1].endswith("'staged' needs 262,144 B of shared memory, sm_90a has 232,448")
     # The second launch finds the best one, and has nothing to report.
     kernel[GRID](FakeTensor(16384))
     assert len(launches) == 6

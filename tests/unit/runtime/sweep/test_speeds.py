@@ -7,6 +7,8 @@ import io
 import json
 from xml.etree import ElementTree
 
+import pytest
+
 from tlx_xdsl.runtime.measure.speeds import Speed, SpeedReport
 
 
@@ -34,6 +36,14 @@ def test_an_estimate_and_what_was_stored_say_so():
     assert "20 to 80" in report("estimated").table()
     assert "0.9 to 1.5" not in report("estimated").table()
     assert "measured on NVIDIA H200 by an earlier process" in report("stored").summary
+
+
+@pytest.mark.parametrize(("source", "says"), [("estimated", True), ("predicted", True), ("measured", False)])
+def test_what_a_model_can_not_separate_is_said(source, says):
+    speeds = [Speed({"STAGES": stages}, (0.005889,) * 3) for stages in (2, 3, 4)]
+    table = SpeedReport.of("k", "H200 SXM", source, speeds, 0.1).table()
+    said = "the model can't tell these apart, they differ by less than 2%: STAGES=2; STAGES=3; STAGES=4"
+    assert (said in table) == says
 
 
 def test_without_a_time_there_is_no_best():

@@ -127,7 +127,7 @@ class TestVerdicts:
             ("error", r"error: .*sweep_kernels.py:\d+:\d+: ptxas: "),
             (
                 "pruned",
-                r"pruned: 'staged' needs 262,144 B of shared memory, sm_90 has 232,448: 262,144 B: last, 16 buffers",
+                r"pruned: 'staged' needs 262,144 B of shared memory, sm_90a has 232,448: 262,144 B: last, 16 buffers",
             ),
             # Each of the arrays would fit alone, which is all that we know.
             ("pruned", r"pruned: the kernel needs 245760 bytes of shared memory, but a CTA on sm_90a has .* 232448"),

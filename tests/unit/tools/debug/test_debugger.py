@@ -1,6 +1,7 @@
 """The debugger's recordings: what they cost, that a replay is the same run, and that answers are what memory says."""
 
 import itertools
+import re
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tests.gallery.synchronisation import cluster_runs
 from tests.gallery.synchronisation.example_runs import CASES
 from tests.unit import volume
 from tests.unit.docs.test_debugger_pages import kernel_of, sections
@@ -116,6 +118,22 @@ def test_who_wrote_it_agrees_with_what_memory_holds(run, place):
             assert before in written
             assert (written[before].before, written[before].after) == (state, now)
         state = now
+
+
+def test_another_cta_of_a_cluster_is_named():
+    """A multicast load of one CTA writes the buffers of the others; what is over with a cluster is no change."""
+    case = cluster_runs.CASES["multicast"]()
+    session = session_of(case.kernel, case.grid, *case.arguments, options=case.options, **case.constexprs)
+    commands = Commands(session)
+    first = [number for number, who in enumerate(session.recorder.tasks) if who.cluster == 0 and who.rank == 1]
+    session.go(next(event for event in range(len(session)) if session.recorder.who[event] == first[-1]) + 40)
+    session.select(first[-1])
+    writers = commands.run("history b[0]")
+    assert {re.search(r"of CTA \d", line)[0] for line in writers} == {"of CTA 0", "of CTA 1"}
+    assert {line.partition(" by ")[2].partition(" of")[0] for line in writers} == {"the TMA load"}
+    changes = commands.run("history full[0]")
+    assert all(" -> phase " in line for line in changes)
+    assert "2 of 2" in commands.run("history empty[0]")[-1] or "-> phase 2" in commands.run("history empty[0]")[-1]
 
 
 def test_the_tasks_that_write_are_named(run):

@@ -1,4 +1,4 @@
-"""`linalg-without-runtime` keeps the numbers: every conversion of short floats has the interpreter's bits."""
+"""`linalg-for-upstream` keeps the numbers: every conversion of short floats has the interpreter's bits."""
 
 # covers: triton-to-linalg
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.unit.cpu.linalg.functions import assert_same, results_of
-from tlx_xdsl.cpu.linalg.without_runtime import WithoutRuntimePass
+from tlx_xdsl.cpu.linalg.for_upstream import ForUpstreamPass
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
@@ -68,7 +68,7 @@ def test_a_conversion_keeps_the_bits(cast, source, result):
     values = values_of(source)
     module = parse_module(conversion(cast, source, result, values.size))
     before = results_of(module.clone(), values)
-    WithoutRuntimePass(saturating=True).run(module)
+    ForUpstreamPass(saturating=True).run(module)
     verify_module(module)
     text = print_module(module)
     left = [line for line in text.splitlines() if " arith." in line and "bitcast" not in line and "f8" in line]
@@ -86,7 +86,7 @@ def test_copies_between_views_are_loops_and_others_stay():
       func.return
     }
     """)
-    WithoutRuntimePass().run(module)
+    ForUpstreamPass().run(module)
     verify_module(module)
     text = print_module(module)
     assert (text.count("memref.copy"), text.count("linalg.copy ins(")) == (1, 1)
@@ -104,7 +104,7 @@ def test_a_product_of_short_floats_stays_a_product():
     shapes = {"f8E5M2": (4, 8), "f8E4M3FN": (8, 4), "f32": (4, 4)}
     values = [rng.standard_normal(shape).astype(TYPES[name]) for name, shape in shapes.items()]
     before = results_of(module.clone(), *values)
-    WithoutRuntimePass().run(module)
+    ForUpstreamPass().run(module)
     verify_module(module)
     assert re.search(r"linalg.matmul ins\(%\w+, %\w+ : tensor<4x8xf32>, tensor<8x4xf32>\)", print_module(module))
     assert_same(before, results_of(module, *values))

@@ -1,16 +1,23 @@
-"""`linalg-without-runtime`: nothing is left that upstream MLIR lowers to calls of a runtime library, or not at all.
+"""`linalg-for-upstream`: linalg that MLIR's own passes lower without a runtime library, and that says what it knows.
 
 MLIR's passes make a call of `memrefCopy` of a copy between views, of `__truncsfbf2` and its like of a conversion to a
-short float, and have no lowering of most conversions of 8-bit floats. The first becomes a loop nest, the others integer
-arithmetic, with the bits that machine code of `--target cpu` gives (`codegen/conversions.py`).
+short float, and have no lowering of most conversions of 8-bit floats. The first becomes `linalg.copy`, the others
+integer arithmetic, with the bits that machine code of `--target cpu` gives (`codegen/conversions.py`).
+
+An array that nothing writes through an argument is `llvm.readonly`. That two arrays do not overlap no kernel says:
+Triton's may be the same. Who knows it of the launches says `distinct`, and all are `llvm.noalias`. Upstream puts
+attributes of an unranked memref on the address of its descriptor, in the interface for C alone. Both of these hold
+there, since descriptors are only read; `llvm.writeonly`, and `llvm.align` for `tt.divisibility`, would not.
 
 Before:
 ```mlir
+func.func @kernel(%x: memref<*xf32>, ...
 memref.copy %view, %tile : memref<?xf32, strided<[1]>> to memref<?xf32, strided<[1]>>
 %1 = arith.truncf %0 : f64 to bf16
 ```
 After:
 ```mlir
+func.func @kernel(%x: memref<*xf32> {llvm.readonly}, ...
 linalg.copy ins(%view : memref<?xf32, strided<[1]>>) outs(%tile : memref<?xf32, strided<[1]>>)
 %2 = arith.truncf %0 : f64 to f32
 ...
@@ -24,14 +31,17 @@ import struct
 from dataclasses import dataclass
 from typing import Any, cast
 
-from xdsl.dialects import arith as upstream, math
+from xdsl.dialects import arith as upstream, func, math
 from xdsl.dialects.builtin import (
     AnyFloat,
+    ArrayAttr,
+    DictionaryAttr,
     Float16Type,
     IntegerType,
     MemRefType,
     ModuleOp,
     NoneAttr,
+    UnitAttr,
     f16,
     f32,
     f64,
@@ -41,10 +51,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tlx_xdsl.dialects import arith, linalg, memref
 from tlx_xdsl.dialects.base import scalar_type
 from tlx_xdsl.dialects.base.tensors import element_bits
+from tlx_xdsl.dialects.func import program_arguments
+from tlx_xdsl.dialects.memref import is_memref
 from tlx_xdsl.transforms.rewriting import Pass, constant, forward, ops_of, replace
 
 from ..codegen import conversions
 from ..codegen.builder import F32, F64, Builder, Externals, Value, register_type
+from ..codegen.forwarding import is_only_read
 from ..codegen.host import Features
 from .tensors.emitter import Emitter
 
@@ -53,13 +66,15 @@ _FEATURES = Features(hardware_half=True, vector_bytes=16, registers=32)
 
 
 @dataclass(frozen=True)
-class WithoutRuntimePass(Pass):
-    """Expand copies between views, and conversions of short floats."""
+class ForUpstreamPass(Pass):
+    """Expand copies between views and conversions of short floats, and mark the arguments of kernels."""
 
-    name = "linalg-without-runtime"
+    name = "linalg-for-upstream"
 
     saturating: bool = False
     """A float out of an integer's range becomes the nearest integer, as on GPUs; to MLIR the result is undefined."""
+    distinct: bool = False
+    """No two arrays of a launch overlap, which is a promise of whoever launches."""
 
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
@@ -75,8 +90,14 @@ class WithoutRuntimePass(Pass):
                 case arith.FPToSIOp() | arith.FPToUIOp():
                     if self.saturating or element_bits(each.input.type) == 8:
                         _convert(each)
+                case func.FuncOp() if program_arguments(each):
+                    each.arg_attrs = ArrayAttr(map(self._marks, each.body.blocks[0].args))
                 case _:
                     pass
+
+    def _marks(self, argument: SSAValue) -> DictionaryAttr:
+        holds = {"llvm.noalias": self.distinct and is_memref(argument.type), "llvm.readonly": is_only_read(argument)}
+        return DictionaryAttr({name: UnitAttr() for name, is_so in holds.items() if is_so})
 
 
 def _widen_operands(op: linalg.MatmulOp | linalg.BatchMatmulOp) -> None:
@@ -186,7 +207,7 @@ class _Instructions(Builder):
         return self._named(self._insert(made), "i1")
 
     def select(self, condition: Value, first: Value, second: Value) -> Value:
-        """One of two numbers."""
+        """Choose between two numbers."""
         made = arith.SelectOp(*map(self._value, (condition, first, second)))
         return self._named(self._insert(made), first.element)
 

@@ -1,0 +1,84 @@
+"""`tlx_xdsl.compat.torch_without_gpu` with torch itself: a GPU that is not there."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+from tlx_xdsl import compat
+from tlx_xdsl.targets import target_named
+
+torch: Any = import_module("torch")
+REPLACED = (torch, torch.Tensor, torch.cuda, torch.version, torch.amp, torch._C, torch.autocast)
+
+
+def test_every_name_is_what_it_was_before():
+    before = [dict(vars(each)) for each in REPLACED]
+    with compat.torch_without_gpu():
+        assert [dict(vars(each)) for each in REPLACED] != before
+    assert [dict(vars(each)) for each in REPLACED] == before
+    assert not torch.ones(2).is_cuda
+
+
+def test_tensors_and_modules_lie_in_the_memory_of_the_cpu():
+    with compat.torch_without_gpu():
+        layer = torch.nn.Linear(3, 4, device="cuda").cuda().to("cuda:0")
+        with torch.device("cuda"):
+            inner = torch.ones(3)
+        made = [torch.empty(3, device=torch.device("cuda", 0)), torch.ones(3).cuda(), inner, layer.weight]
+        made.append(torch.testing.make_tensor(3, device="cuda", dtype=torch.float32))
+        assert all(each.is_cuda and each.device.type == "cpu" for each in made)
+        assert layer(inner).shape == (4,)
+
+
+def test_the_device_is_of_the_kind_that_was_asked_for():
+    with compat.torch_without_gpu("sm_100a"):
+        assert torch.cuda.is_available()
+        assert (torch.cuda.device_count(), torch.cuda.current_device()) == (1, 0)
+        assert torch.cuda.get_device_capability() == (10, 0)
+        properties = torch.cuda.get_device_properties("cuda")
+        assert properties.shared_memory_per_block_optin == target_named("sm_100a").shared_bytes
+        assert torch.cuda.is_bf16_supported()
+    with pytest.raises(ValueError, match="sm_0"):
+        compat.torch_without_gpu("sm_0")
+
+
+def test_streams_and_events_do_nothing():
+    with compat.torch_without_gpu(), torch.cuda.device(0), torch.cuda.stream(torch.cuda.Stream(priority=-1)):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        torch.cuda.current_stream().wait_stream(torch.cuda.Stream())
+        torch.cuda.current_stream().wait_event(begin)
+        end.record()
+        torch.cuda.synchronize()
+        assert begin.query()
+        assert begin.elapsed_time(end) >= 0
+
+
+def test_numbers_are_drawn_as_after_the_same_seed():
+    with compat.torch_without_gpu():
+        torch.manual_seed(3)
+        first = torch.rand(4, device="cuda")
+        torch.cuda.manual_seed(3)
+        assert torch.equal(torch.rand(4, device="cuda"), first)
+        state = torch.cuda.get_rng_state()
+        second = torch.rand(4)
+        torch.cuda.set_rng_state(state)
+        assert torch.equal(torch.rand(4), second)
+        generator = torch.Generator("cuda").manual_seed(3)
+        assert torch.equal(torch.rand(4, generator=generator), first)
+        assert isinstance(generator, torch.Generator)
+
+
+def test_casts_of_a_gpu_are_casts_here():
+    with compat.torch_without_gpu():
+        x = torch.ones(3, 3, device="cuda")
+        with torch.autocast("cuda"):
+            assert torch.is_autocast_enabled()
+            assert (x @ x).dtype == torch.get_autocast_dtype("cuda") == torch.float16
+        assert not torch.is_autocast_enabled()
+        assert torch.get_autocast_dtype("cuda") == torch.float16
