@@ -79,7 +79,7 @@ BUDGETS: dict[str, float] = {
     # and names 9,000; pipes of the whole grid and chips 8,000; registers that are spilled, block calls, scripts 7,500;
     # races, repairs and costs 6,000; launches on a card and objects of its network 2,000. Of the small files eight are
     # those of new folders. Tests of the text of headers went, since a compiler reads them.
-    # A debugger that goes back, in terminals and editors, 18,500, and profiles of machine code by line 2,300; reports as
+    # A debugger that goes back, in terminals and editors, 18,500; profiles of machine code by line 2,300; reports as
     # JSON, tools for agents and lint with proofs 5,500; diffs that keep names, and their pages, 6,000; layouts and
     # lifetimes as pictures 8,500; torch.compile on CPUs and a stand-in for a GPU 4,000; quotients and remainders as
     # dimensions, pieces of tiles, rows gathered whole 7,500; CPUs of other systems and upstream's pipeline 2,200.
