@@ -39,25 +39,27 @@ BUDGETS: dict[str, float] = {
     # Processes that fork, and annotations that Python 3.14 computes late, are the same for all layers.
     "(top)": 8_500,
     "addresses": 39_000,
-    "analysis": 70_000,
+    "analysis": 74_000,
     "backend": 20_500,
-    "compat": 10_500,
-    "cpu": 110_500,
+    # Of torch: what a library asks of a GPU that is not there.
+    "compat": 12_000,
+    "cpu": 121_500,
     "decompile": 24_000,
     "dialects": 69_500,
     "frontend": 76_000,
     "gate": 9_500,
     "interpreter": 103_000,
-    "kernels": 129_500,
+    "kernels": 131_500,
     "language": 24_500,
-    "layouts": 21_000,
+    "layouts": 23_500,
     "numerics": 17_500,
     "ptx": 88_000,
-    "runtime": 127_000,
+    "runtime": 133_500,
     "sass": 25_500,
-    "text": 11_500,
+    "text": 14_000,
     "timing": 56_500,
-    "tools": 44_000,
+    "tools": 69_000,
+    "torch": 3_000,
     "transforms": 139_000,
     "ttl": 197_500,
     # 1,067,500 before. Of what came then, proofs of aliases, truncation, tensor memory and tails took 5,900; chosen
@@ -77,11 +79,15 @@ BUDGETS: dict[str, float] = {
     # and names 9,000; pipes of the whole grid and chips 8,000; registers that are spilled, block calls, scripts 7,500;
     # races, repairs and costs 6,000; launches on a card and objects of its network 2,000. Of the small files eight are
     # those of new folders. Tests of the text of headers went, since a compiler reads them.
-    "total": 1_414_500,
-    "core": 978_000,
-    "compiler": 712_000,
+    # A debugger that goes back, in terminals and editors, 18,500, and profiles of machine code by line 2,300; reports as
+    # JSON, tools for agents and lint with proofs 5,500; diffs that keep names, and their pages, 6,000; layouts and
+    # lifetimes as pictures 8,500; torch.compile on CPUs and a stand-in for a GPU 4,000; quotients and remainders as
+    # dimensions, pieces of tiles, rows gathered whole 7,500; CPUs of other systems and upstream's pipeline 2,200.
+    "total": 1_472_000,
+    "core": 1_023_000,
+    "compiler": 757_000,
     IMPORTS: 7.5,
-    SMALL_FILES: 99,
+    SMALL_FILES: 100,
     FULLEST: 30,
 }
 """Tokens of each package, and of sums: the core is all but the wings, the compiler the core but what is beside it.

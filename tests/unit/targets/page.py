@@ -62,14 +62,14 @@ Buffers that do not fit the target's memory are an error of their own, which nam
 | `x86-64-v3` | with AVX2, FMA and F16C: Intel from 2013, AMD from 2015 on, but for the smallest | 256 bits |
 | `x86-64-v4` | with AVX-512 F, BW, CD, DQ and VL: Intel's servers from 2017 on, AMD from Zen 4 on | 512 bits |
 | `arm64` | every 64-bit Arm (`generic` is the same) | 128 bits |
-| `arm64-sve256`, `arm64-sve512` | Arm with SVE, whose registers have at least so many bits: Neoverse V1, A64FX | 256, 512 bits |
+| `arm64-sve256`, `arm64-sve512` | Arm with SVE of at least so many bits: Neoverse V1, A64FX | 256, 512 bits |
 
 `tlx compile kernel.py:fn --target cpu --cpu x86-64-v3` picks one; without `--cpu` it is `native`, whose code may fail
 on an older CPU with an illegal instruction. Names that begin with `x86-64` are those of the x86-64 psABI. These names
 mean this machine's system and architecture. Before them stands another system: `linux-arm64` (or `aarch64`),
 `linux-x86-64-v3`, `macos-arm64`, `macos-x86-64-v2`, `windows-x86-64-v3`, `windows-arm64`, and so on, on any machine.
-Objects are ELF, Mach-O and COFF; SVE is for Linux alone. [cpu.md](cpu.md#every-chip) says what of it has run. `tl` is the whole language there; every `tlx` operation on
-buffers, barriers and tasks is refused at its line, and so is PTX.
+Objects are ELF, Mach-O and COFF; SVE is for Linux alone. [cpu.md](cpu.md#every-chip) says what of it has run. `tl` is
+the whole language there; every `tlx` operation on buffers, barriers and tasks is refused at its line, and so is PTX.
 
 ## Kernels for every GPU
 

@@ -3,7 +3,7 @@
 The oracle is numpy. Natively arrays stand between fences and temporary memory begins as NaN (`fences.py`).
 """
 
-# covers: target.cpu
+# covers: target.cpu, linalg-lower-accesses, linalg-fuse-pieces
 
 from __future__ import annotations
 
