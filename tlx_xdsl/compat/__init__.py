@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.targets import target_named
@@ -120,6 +121,8 @@ def torch_without_gpu(target: str = "sm_90a") -> AbstractContextManager[None]:
 
     target_named(target)
     torch_module()
+    # It finds torch's functions by what their names stand for as it is imported: that must not be the replacements.
+    import_module("torch._dynamo")
     return Replaced(partial(replacements_of_torch, target))
 
 
