@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from xdsl.ir import OpResult, SSAValue
+from xdsl.traits import ConstantLike, is_side_effect_free
+
 from .carry import runtime
 from .functions import is_compile_time
-from .values import TupleValue, Value
+from .values import Tensor, TupleValue, Value
 from .visitor import Visitor
 
 
@@ -39,10 +42,29 @@ def bound(visitor: Visitor, node: ast.expr, target: ast.expr, value: Value) -> V
 
 
 def known(visitor: Visitor, node: ast.expr, name: str, value: Value) -> Value:
-    """The value of a name that is declared constexpr.
+    """The value of a name that is declared constexpr: one that a constexpr alone decides.
+
+    Functions of the language make operations of a constexpr (`tl.sqrt(2.0)`); stock Triton lets such a name have these.
 
     Raises CompilationError for a runtime value.
     """
-    if not is_compile_time(value):
+    if not is_compile_time(value) and not (isinstance(value, Tensor) and _is_of_constants(value.ssa)):
         raise visitor.error(node, f"'{name}' is declared constexpr, found {value.describe()}")
     return value
+
+
+def _is_of_constants(value: SSAValue) -> bool:
+    """Say whether operations without effects make a value of nothing but constants."""
+    seen: set[SSAValue] = set()
+    open_ = [value]
+    while open_:
+        each = open_.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if not isinstance(each, OpResult) or each.op.regions or not is_side_effect_free(each.op):
+            return False
+        if not each.op.operands and not each.op.has_trait(ConstantLike):
+            return False
+        open_ += each.op.operands
+    return True

@@ -19,6 +19,8 @@ AS_STOCK = [
     "a: tl.constexpr;; b: tl.constexpr;; (a, b), c = ((8, 4), n);; tl.store(x + tl.arange(0, a * b), c)",
     # A declaration is for one assignment.
     "a: tl.constexpr;; a = 8;; tl.static_assert(a == 8);; a = 4;; tl.store(x, a.to(tl.int32))",
+    # Operations of constants are none of an argument.
+    "a: tl.constexpr = 1.0 / tl.sqrt(8 * 2.0);; tl.store(x, (a * n).to(tl.int32))",
     # An annotation that is not `constexpr` keeps nothing.
     "a: tl.constexpr;; a: tl.int32;; a = 8;; tl.static_assert(a.dtype == tl.int32);; tl.store(x, a)",
     "tl.store(x, (a := 8));; tl.static_assert(a.dtype == tl.int32)",
@@ -43,6 +45,9 @@ def test_as_stock(tmp_path, body):
     [
         ("a: tl.constexpr;; a = n", "'a' is declared constexpr, found a runtime value of type int32", "n"),
         ("a: tl.constexpr;; b, a = (1, n)", "'a' is declared constexpr, found a runtime value", "(1"),
+        ("a: tl.constexpr = tl.sqrt(n * 2.0)", "'a' is declared constexpr, found a runtime value", "tl.sqrt"),
+        ("a: tl.constexpr = tl.program_id(0)", "'a' is declared constexpr, found a runtime value", "tl.program"),
+        ("a: tl.constexpr = tl.load(x)", "'a' is declared constexpr, found a runtime value", "tl.load"),
         ("x[0]: tl.constexpr", "an annotation needs a name, found", "x[0]"),
         ("v = tl.arange(0, 8);; v[None, 1:]", "unsupported tensor index", "1:"),
         ("x[10:]", "unsupported tensor index", "x["),
