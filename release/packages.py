@@ -31,12 +31,13 @@ LARGEST_WHEEL = 3_000_000
 """Bytes."""
 
 PACKAGE_FILE = re.compile(
-    r"tlx_xdsl/(?:[\w/]+\.pyi?|py\.typed|runtime/repro/\w+\.txt|timing/show/viewer/\w+\.(?:html|css|js)|"
+    r"tlx_xdsl/(?:[\w/]+\.pyi?|py\.typed|runtime/repro/\w+\.txt|tools/documents\.schema\.json|"
+    r"timing/show/viewer/\w+\.(?:html|css|js)|"
     r"ttl/metalium/include/[\w/]+\.(?:h|cpp))|"
     r"tlx_xdsl-[\w.]+\.dist-info/(?:METADATA|WHEEL|RECORD|entry_points\.txt|licenses/LICENSE)"
 )
-"""All that a wheel may hold: Python, the texts of reproducers, the page of timelines, the headers of the C++ machine
-for TT-Metalium, and the metadata."""
+"""All that a wheel may hold: Python, texts of reproducers, the schema of reports, the page of timelines, the headers of
+the C++ machine for TT-Metalium, and the metadata."""
 
 
 class PackageError(Exception):

@@ -31,7 +31,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.gpu import report
+from benchmarks.gpu import measure, report
 
 FAMILIES = (
     "gemm-fp16", "attention-128-fp16", "attention-64-fp16", "attention-backward-bf16",
@@ -189,6 +189,11 @@ def main() -> None:
     parser.add_argument("--family", help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    for path in args.render or ():
+        if not path.is_file():
+            parser.error(f"--render: expected figures of an earlier run (performance.json), found no file '{path}'")
+    if not (args.dry or args.render or args.family):
+        measure.need_hopper(parser.prog)
     if args.family:
         sys.stdout.flush()
         os._exit(child(args))  # a process with a faulted GPU context may not come to its end by itself

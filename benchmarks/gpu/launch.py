@@ -14,6 +14,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.gpu.measure import need_hopper
+
+need_hopper(Path(__file__).name)
+
 import torch
 import triton
 import triton.language as tl

@@ -39,6 +39,28 @@ _POLL_SECONDS = 0.001
 _LAUNCHES_BETWEEN_CHECKS = 20
 
 
+def need_hopper(script: str) -> None:
+    """End the program with one line and status 1 where there is no Hopper GPU, or no torch: nothing is written then."""
+    found = _gpu()
+    if found:
+        raise SystemExit(
+            f"{script}: error: expected a Hopper GPU (compute capability 9.0) and torch, found {found}; nothing was "
+            "measured or written"
+        )
+
+
+def _gpu() -> str:
+    """What is there instead of a Hopper GPU; empty where there is one."""
+    try:
+        import torch
+    except ImportError:
+        return "no torch"
+    if not torch.cuda.is_available():
+        return "no GPU"
+    capability = torch.cuda.get_device_capability()
+    return "" if capability == (9, 0) else f"{torch.cuda.get_device_name()} ({capability[0]}.{capability[1]})"
+
+
 def cool_rounds(
     candidates: Mapping[str, Candidate],
     rounds: int = 7,

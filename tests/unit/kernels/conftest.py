@@ -1,6 +1,15 @@
-"""Requirements of tests of kernels on a GPU: Hopper, and references in float32."""
+"""Requirements of tests of kernels: on a GPU Hopper and references in float32, on the CPU the interpreter's checks."""
 
 import pytest
+
+from tlx_xdsl.kernels.calls.launching import Launch
+
+
+@pytest.fixture(autouse=True)
+def interpreted(request, monkeypatch):
+    """Run in the interpreter, with its checks, what would be machine code on the CPU, but in tests marked `native`."""
+    if request.node.get_closest_marker("native") is None:
+        monkeypatch.setattr(Launch, "run_on_cpu", Launch.interpret)
 
 
 @pytest.fixture(autouse=True)

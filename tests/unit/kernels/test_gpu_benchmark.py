@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from benchmarks.gpu import kernels, report
+from benchmarks.gpu import kernels, measure, report
 from release import figures
 from tests.unit import volume
 
@@ -184,3 +184,10 @@ def test_dry_run(tmp_path):
         assert all(check["ok"] for check in record["checks"])
         assert record["cases"]
         assert all(case["errors"] == {} for case in record["cases"].values())
+
+
+def test_without_a_gpu_one_line_says_so(monkeypatch):
+    """Nothing is written, since the program ends before."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SystemExit, match=r"^bench: error: expected a Hopper GPU .*, found no torch; nothing was"):
+        measure.need_hopper("bench")

@@ -1,12 +1,14 @@
-"""Launches of kernels: on the GPU where their tensors are, or in the interpreter for what is in the CPU's memory."""
+"""Launches of kernels: on the GPU where their tensors are, or on the CPU for what is in its memory."""
 
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import Signature
 from tlx_xdsl.runtime.driver.host_values import ALIGNED, is_constant, signature_of
 from tlx_xdsl.runtime.kernel import Kernel
@@ -14,12 +16,21 @@ from tlx_xdsl.runtime.kernel import Kernel
 from .operands import Operand, torch_module
 
 if TYPE_CHECKING:
+    from tlx_xdsl.runtime.host.kernel import CpuKernel
     from tlx_xdsl.runtime.launch.launcher import Launcher
     from tlx_xdsl.runtime.launch.movable import MovableLaunch
     from tlx_xdsl.runtime.simulate.interpret import Interpretation
 
 INTERPRETED_PROGRAMS = 4
 """Multiprocessors of the CPU, so to speak: persistent kernels take several tiles each, as on a GPU."""
+
+
+class InterpretedWarning(UserWarning):
+    """A kernel to import ran in the interpreter, since it is none for a CPU, or llvmlite is not installed."""
+
+
+_INTERPRETED: set[Kernel] = set()
+"""Kernels that machine code of the CPU can't have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +93,7 @@ class Launch:
         Raises CompilationError when it can't be compiled, and what the CUDA driver has against the launch.
         """
         if self.device is None:
-            return self.interpret
+            return self.run_on_cpu
         torch = torch_module()
         with torch.cuda.device(self.device):
             stream = torch.cuda.current_stream().cuda_stream
@@ -107,6 +118,26 @@ class Launch:
         if not launcher.is_loaded():
             refuse_while_capturing(self.kernel.source.name)
         return launcher
+
+    def run_on_cpu(self) -> None:
+        """Run the kernel on arrays in the CPU's memory: plain `tl` as machine code, the rest in the interpreter.
+
+        A warning (`InterpretedWarning`) says of each kernel once that the interpreter runs it, and why.
+        """
+        if self.kernel not in _INTERPRETED:
+            try:
+                on_cpu = cast("CpuKernel[..., Any]", self.kernel).on_cpu
+                on_cpu.launch(self.grid, (), {**self.arguments, **self.constexprs})
+                return
+            except CompilationError as error:
+                _INTERPRETED.add(self.kernel)
+                warnings.warn(
+                    f"the kernel '{self.kernel.source.name}' runs in the interpreter on the CPU, hundreds of times "
+                    f"slower than machine code: {error.message}",
+                    InterpretedWarning,
+                    stacklevel=7,  # the caller of the function
+                )
+        self.interpret()
 
     def interpret(self, **options: Any) -> Interpretation:
         """Run the kernel in the interpreter; `options` are those of `tlx_xdsl.interpret`."""

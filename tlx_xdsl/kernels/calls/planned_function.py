@@ -143,6 +143,8 @@ class PlannedFunction:
             # Arrays, tensors without memory, options that can't be compared: nothing is kept of such.
             found = plan = None
         if plan is None:
+            if is_direct and any(getattr(tensor, "is_meta", False) for tensor in tensors):
+                return self._operator()(tensors, options)
             if is_direct and self._torch is not None and any(self._is_torch_s(tensor, grad) for tensor in tensors):
                 plan = self._recorded(tensors, options, found)
                 if plan is None:
@@ -167,7 +169,7 @@ class PlannedFunction:
 
     def _first(self, tensors: Values, options: Values, key: Any) -> Any:
         prepared = self.prepare(tensors, options)
-        if self._is_interpreted(prepared):
+        if self._is_on_cpu(prepared):
             return tuple(prepared.tensors.values())[: len(tensors)][self._results]
         # Threads that come with the same key compile once.
         with self._making:
@@ -179,12 +181,12 @@ class PlannedFunction:
         return self._run_first(plan, prepared, len(tensors))[self._results]
 
     @staticmethod
-    def _is_interpreted(prepared: Prepared) -> bool:
+    def _is_on_cpu(prepared: Prepared) -> bool:
         """Run a call that needs no plan, of arrays of the CPU or with nothing to launch; return whether it is one."""
         if prepared.launches and prepared.launches[0].device is not None:
             return False
         for launch in prepared.launches:
-            launch.interpret()
+            launch.run_on_cpu()
         return True
 
     @staticmethod
@@ -196,7 +198,7 @@ class PlannedFunction:
     def _first_recorded(self, recorded: Recorded, tensors: Values) -> Values:
         """Run a call for a record of it, which keeps the plan; return all tensors."""
         prepared = self.prepare(tensors, recorded.options)
-        if self._is_interpreted(prepared):
+        if self._is_on_cpu(prepared):
             return tuple(prepared.tensors.values())[: len(tensors)]
         with self._making:
             if recorded.plan is None:

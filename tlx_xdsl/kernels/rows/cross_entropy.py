@@ -56,8 +56,8 @@ def cross_entropy(
     label_smoothing: the part of each row's weight that all classes share, 0 to 1.
     reduction: `mean` over the rows that count, `sum`, or `none` for the loss of each row.
 
-    The result is f32 whatever the logits are. torch's tensors have a gradient of `x` (`cross_entropy_backward`). Numpy
-    arrays and tensors on the CPU go through the interpreter.
+    The result is f32 whatever the logits are. torch's tensors have a gradient of `x` (`cross_entropy_backward`). Arrays
+    of numpy and torch's tensors on the CPU run there, as machine code.
 
     Raises TypeError for other types, ValueError for other shapes, strides and options.
     """

@@ -17,7 +17,8 @@ def layer_norm(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-
 
     fp16, bf16 or fp32, all of one type. The last dimension is contiguous, the others lie as rows at one distance;
     `weight` and `bias` are contiguous, of as many elements as a row has. `out` receives the result where it is given.
-    Arrays of numpy and tensors on the CPU go through the interpreter. torch has its gradient (`norm_backward`).
+    Arrays of numpy and tensors on the CPU run there, as machine code but for long rows. torch has its gradient
+    (`norm_backward`).
 
     Raises TypeError for other types, ValueError for other shapes and strides, and rows of more than 1048576 elements.
     """

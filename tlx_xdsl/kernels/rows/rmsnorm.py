@@ -16,8 +16,9 @@ def rms_norm(x: Any, weight: Any = None, *, eps: float = 1e-6, out: Any = None) 
     """Return x / sqrt(mean(x^2) + eps) * weight along the last dimension, computed in f32.
 
     fp16, bf16 or fp32, all of one type. The last dimension is contiguous, the others lie as rows at one distance;
-    `weight` is contiguous, of as many elements as a row has. `out` receives the result where it is given. Numpy arrays
-    and tensors on the CPU go through the interpreter. torch's tensors have gradients (`norm_backward`).
+    `weight` is contiguous, of as many elements as a row has. `out` receives the result where it is given. Arrays of
+    numpy and tensors on the CPU run there, as machine code but for long rows. torch's tensors have
+    gradients (`norm_backward`).
 
     Raises TypeError for other types, ValueError for other shapes and strides, and rows of more than 1048576 elements.
     """

@@ -75,8 +75,8 @@ def rope(x: Any, cos: Any, sin: Any, *, interleaved: bool = False, inverse: bool
     interleaved: 2i and 2i + 1 are a pair, not i and i + D / 2.
     inverse: turn back, as the gradient does.
 
-    The result is contiguous. torch's tensors have a gradient of `x`, none of the angles. Numpy arrays and tensors on
-    the CPU go through the interpreter.
+    The result is contiguous. torch's tensors have a gradient of `x`, none of the angles. Arrays of numpy and
+    tensors on the CPU run there, as machine code.
 
     Raises TypeError for other types, ValueError for other shapes and strides.
     """

@@ -41,7 +41,7 @@ def softmax(x: Any, out: Any = None) -> Any:
     """Return the softmax of `x` along its last dimension: fp16, bf16 or fp32, computed in f32.
 
     The last dimension is contiguous, the others lie as rows at one distance. `out` receives the result where it is
-    given. Numpy arrays and tensors on the CPU go through the interpreter. torch's tensors have gradients.
+    given. Arrays of numpy and tensors on the CPU run there, as machine code. torch's tensors have gradients.
 
     Raises TypeError for other types, ValueError for other strides and for an `out` of another shape.
     """

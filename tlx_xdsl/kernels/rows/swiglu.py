@@ -76,8 +76,8 @@ def swiglu(gate: Any, up: Any, out: Any = None) -> Any:
     """Return gate / (1 + exp(-gate)) * up: fp16, bf16 or fp32, all of one type and shape, computed in f32.
 
     The last dimension is contiguous, the others lie as rows at one distance, another for each: both may be halves of
-    one tensor. `out` receives the result where it is given. torch's tensors have gradients. Numpy arrays and tensors
-    on the CPU go through the interpreter.
+    one tensor. `out` receives the result where it is given. torch's tensors have gradients. Arrays of numpy and
+    tensors on the CPU run there, as machine code.
 
     Raises TypeError for other types, ValueError for other shapes and strides.
     """
