@@ -50,7 +50,7 @@ def need_hopper(script: str) -> None:
 
 
 def _gpu() -> str:
-    """What is there instead of a Hopper GPU; empty where there is one."""
+    """Return the GPU that is there instead of Hopper, or what is missing; empty where there is a Hopper GPU."""
     try:
         import torch
     except ImportError:

@@ -187,7 +187,7 @@ def test_dry_run(tmp_path):
 
 
 def test_without_a_gpu_one_line_says_so(monkeypatch):
-    """Nothing is written, since the program ends before."""
+    """The program ends before it writes anything."""
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(SystemExit, match=r"^bench: error: expected a Hopper GPU .*, found no torch; nothing was"):
         measure.need_hopper("bench")
