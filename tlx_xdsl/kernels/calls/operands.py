@@ -70,6 +70,28 @@ def operand(function: str, name: str, value: Any) -> Operand:
     return Operand(function, name, value, shape, strides, dtype_name(value.dtype), None if on_host else device)
 
 
+_DLPACK_CPU = 1
+"""The CPU in DLPack's `DLDeviceType`."""
+
+
+def taken(value: Any) -> Any:
+    """Return a torch tensor or a numpy array on the memory of another library's array; anything else as it is.
+
+    Memory is shared by `__cuda_array_interface__` (CuPy, Numba) or by DLPack (JAX), and nothing is copied.
+    Raises what torch and numpy have against an array, such as one of a type that they lack.
+    """
+    import numpy as np
+
+    if value is None or isinstance(value, np.ndarray) or callable(getattr(value, "data_ptr", None)):
+        return value
+    if hasattr(value, "__cuda_array_interface__"):
+        return torch_module().as_tensor(value, device="cuda")
+    if hasattr(value, "__dlpack__"):
+        on_cpu = value.__dlpack_device__()[0] == _DLPACK_CPU
+        return np.from_dlpack(value) if on_cpu else torch_module().from_dlpack(value)
+    return value
+
+
 def check_types(operands: Sequence[Operand], expected: Sequence[str]) -> None:
     """Refuse operands of other types, of different types or in different places.
 

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..operators import Operator, Run, Values, register
-from .operands import dispatch_modes, torch_module, transforms_are_active
+from .operands import dispatch_modes, taken, torch_module, transforms_are_active
 from .plans import NOWHERE, Plan, Prepared
 from .recent import MAX_RECENT, Recent, Recorded, can_be_asked
 
@@ -143,6 +143,9 @@ class PlannedFunction:
             # Arrays, tensors without memory, options that can't be compared: nothing is kept of such.
             found = plan = None
         if plan is None:
+            ours = tuple(map(taken, tensors))
+            if any(each is not tensor for each, tensor in zip(ours, tensors, strict=True)):
+                return self._run(ours, options, grad, is_direct)
             if is_direct and any(getattr(tensor, "is_meta", False) for tensor in tensors):
                 return self._operator()(tensors, options)
             if is_direct and self._torch is not None and any(self._is_torch_s(tensor, grad) for tensor in tensors):

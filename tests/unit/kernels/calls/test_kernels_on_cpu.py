@@ -1,12 +1,13 @@
 """Kernels to import on arrays of the CPU: plain `tl` is machine code, the rest is interpreted, with a warning."""
 
 import warnings
+from typing import ClassVar
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tlx_xdsl.kernels.calls import launching
+from tlx_xdsl.kernels.calls import launching, operands
 from tlx_xdsl.kernels.calls.launching import InterpretedWarning
 from tlx_xdsl.kernels.gemm import gemm
 from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy
@@ -93,6 +94,43 @@ def test_kernels_of_a_gpu_are_interpreted_with_one_warning(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gemm(a, a)
+
+
+class Foreign:
+    """An array of another library, known by DLPack alone."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries_share_their_memory(machine_code):
+    x, out = random(3, 40), np.zeros((3, 40), np.float32)
+    found = softmax(Foreign(x), Foreign(out))
+    assert np.shares_memory(found, out)
+    np.testing.assert_allclose(out, softmax_of(x), atol=1e-6)
+
+
+def test_arrays_of_the_gpu_become_those_of_torch(monkeypatch):
+    """CuPy's and Numba's arrays say where they are by an attribute; no GPU is asked here."""
+
+    class OnGpu:
+        __cuda_array_interface__: ClassVar = {}
+
+    class Torch:
+        @staticmethod
+        def as_tensor(value, device):
+            return value, device
+
+    monkeypatch.setattr(operands, "torch_module", lambda: Torch)
+    value = OnGpu()
+    assert operands.taken(value) == (value, "cuda")
+    assert operands.taken(None) is None
 
 
 def test_meta_tensors_have_shapes():
