@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import tlx_xdsl
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, shown_path
 from tlx_xdsl.interpreter.faults import Fault
 
 
 def line_of(kernel: Any, mark: str = "here") -> tuple[str, int, str]:
-    """File, number and text of the kernel's line that is marked so."""
+    """File as reports name it, number and text of the kernel's line that is marked so."""
     lines, first = inspect.getsourcelines(kernel.source.fn)
     found = [(number, text) for number, text in enumerate(lines, first) if text.rstrip().endswith(f"# {mark}")]
     assert len(found) == 1, mark
     number, text = found[0]
-    return inspect.getfile(kernel.source.fn), number, text
+    return shown_path(inspect.getfile(kernel.source.fn)), number, text
 
 
 def at(kernel: Any, mark: str = "here", text: str = "tlx.") -> str:
