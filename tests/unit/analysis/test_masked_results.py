@@ -11,6 +11,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl.analysis.masked_results import reached_by_masked
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.errors import shown_path
 from tlx_xdsl.frontend.compile import build_module
 
 pytestmark = pytest.mark.quick
@@ -105,7 +106,9 @@ def test_what_a_mask_hides_meets_other_elements(case: str):
     """The load is named once, with the first that combines its elements, both at the user's lines."""
     (each,) = found(case)
     assert each.reader.name == REACHED[case]
-    assert each.remark.message.startswith(f"what the mask hides is 0, and reaches '{REACHED[case]}' at {__file__}:")
+    assert each.remark.message.startswith(
+        f"what the mask hides is 0, and reaches '{REACHED[case]}' at {shown_path(__file__)}:"
+    )
     assert each.remark.location.filename == __file__
 
 
