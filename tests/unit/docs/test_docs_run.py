@@ -126,7 +126,8 @@ def test_the_page_about_looking_inside(capsys):
     assert "tlx.async_descriptor_load(src, tile[0]" in page
     shown = [line for block in blocks("docs/debugging.md", "sh") for line in block.splitlines()]
     commands = [line.removeprefix("tlx ") for line in shown if line.startswith("tlx ")]
-    assert [command.split()[0] for command in commands] == ["explain", "explain", "compile", "run", "doctor"]
+    wanted = ["explain", "explain", "compile", "run", "explain", "explain", "doctor"]
+    assert [command.split()[0] for command in commands] == wanted
     for command in commands:
         assert main(shlex.split(command)) == 0
     assert "dst = src*2: largest error 0.0e+00" in capsys.readouterr().out

@@ -157,6 +157,7 @@ def launched(monkeypatch):
         return interpret(launch, **{**options, "stage": "ptx"})
 
     monkeypatch.setattr(Launch, "interpret", run)
+    monkeypatch.setattr(Launch, "run_on_cpu", run)
     return names
 
 

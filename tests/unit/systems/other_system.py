@@ -9,6 +9,7 @@ that come from elsewhere are imported before anything is taken away.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import multiprocessing.context
 import os
@@ -46,8 +47,11 @@ _POSIX_MODULES = (
     "curses", "fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty",
 )  # fmt: skip
 
+_MAYBE_LIBRARIES = ("mcp.server.mcpserver",)
+"""The same of what need not be installed."""
+
 _ABSENT = ("triton", "torch")
-_OPTIONAL = {"triton", "torch", "textual", "marimo", "distributed", "IPython"}
+_OPTIONAL = {"triton", "torch", "textual", "marimo", "mcp", "distributed", "IPython"}
 """Packages without which a module may be of no use."""
 
 
@@ -55,6 +59,9 @@ def pretend(system: str) -> None:
     """Take away what `system` (`win32`, `darwin`) lacks, and Triton and torch: there is no stock Triton for it."""
     for name in _LIBRARIES:
         importlib.import_module(name)
+    for name in _MAYBE_LIBRARIES:
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(name)
     is_windows = system == "win32"
     for names in (_LINUX_ONLY, _POSIX_ONLY) if is_windows else (_LINUX_ONLY,):
         for module, missing in names.items():
@@ -85,7 +92,8 @@ def import_all() -> list[str]:
         try:
             importlib.import_module(each.name)
         except Exception as error:
-            missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+            cause = error.__cause__ or error
+            missing = cause.name or "" if isinstance(cause, ModuleNotFoundError) else ""
             if missing.partition(".")[0] not in _OPTIONAL:
                 wrong.append(f"{each.name}: {type(error).__name__}: {error}")
     return wrong
