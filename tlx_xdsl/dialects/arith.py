@@ -157,7 +157,9 @@ class SelectOp(IRDLOperation):
         return op
 
 
-class _CastOp(IRDLOperation):
+class CastOp(IRDLOperation):
+    """A conversion of numbers, element by element: the base of those below."""
+
     input = operand_def()
     result = result_def()
 
@@ -187,7 +189,7 @@ class _CastOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ExtSIOp(_CastOp):
+class ExtSIOp(CastOp):
     """Sign-extend integers."""
 
     name = "arith.extsi"
@@ -195,7 +197,7 @@ class ExtSIOp(_CastOp):
 
 
 @irdl_op_definition
-class ExtUIOp(_CastOp):
+class ExtUIOp(CastOp):
     """Zero-extend integers."""
 
     name = "arith.extui"
@@ -203,7 +205,7 @@ class ExtUIOp(_CastOp):
 
 
 @irdl_op_definition
-class TruncIOp(_CastOp):
+class TruncIOp(CastOp):
     """Drop the high bits of integers."""
 
     name = "arith.trunci"
@@ -211,7 +213,7 @@ class TruncIOp(_CastOp):
 
 
 @irdl_op_definition
-class ExtFOp(_CastOp):
+class ExtFOp(CastOp):
     """Widen floats, exactly."""
 
     name = "arith.extf"
@@ -221,7 +223,7 @@ class ExtFOp(_CastOp):
 
 
 @irdl_op_definition
-class TruncFOp(_CastOp):
+class TruncFOp(CastOp):
     """Narrow floats, rounding to nearest even."""
 
     name = "arith.truncf"
@@ -231,7 +233,7 @@ class TruncFOp(_CastOp):
 
 
 @irdl_op_definition
-class SIToFPOp(_CastOp):
+class SIToFPOp(CastOp):
     """Convert signed integers to floats."""
 
     name = "arith.sitofp"
@@ -239,7 +241,7 @@ class SIToFPOp(_CastOp):
 
 
 @irdl_op_definition
-class UIToFPOp(_CastOp):
+class UIToFPOp(CastOp):
     """Convert unsigned integers to floats."""
 
     name = "arith.uitofp"
@@ -247,7 +249,7 @@ class UIToFPOp(_CastOp):
 
 
 @irdl_op_definition
-class FPToSIOp(_CastOp):
+class FPToSIOp(CastOp):
     """Convert floats to signed integers, rounding towards zero."""
 
     name = "arith.fptosi"
@@ -255,7 +257,7 @@ class FPToSIOp(_CastOp):
 
 
 @irdl_op_definition
-class FPToUIOp(_CastOp):
+class FPToUIOp(CastOp):
     """Convert floats to unsigned integers, rounding towards zero."""
 
     name = "arith.fptoui"

@@ -9,7 +9,7 @@ from tlx_xdsl.kernels.calls.launching import Launch
 def interpreted(request, monkeypatch):
     """Run in the interpreter, with its checks, what would be machine code on the CPU, but in tests marked `native`."""
     if request.node.get_closest_marker("native") is None:
-        monkeypatch.setattr(Launch, "run_on_cpu", Launch.interpret)
+        monkeypatch.setattr(Launch, "run_on_cpu", lambda launch: launch.interpret())
 
 
 @pytest.fixture(autouse=True)

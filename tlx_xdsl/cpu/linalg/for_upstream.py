@@ -84,10 +84,10 @@ class ForUpstreamPass(Pass):
             match each:
                 case memref.CopyOp():
                     _copy(each)
-                case arith.ExtFOp() | arith.TruncFOp() | arith.SIToFPOp() | arith.UIToFPOp():
+                case arith.CastOp() if isinstance(each.result.type, AnyFloat):
                     if _needs_runtime(each):
                         _convert(each)
-                case arith.FPToSIOp() | arith.FPToUIOp():
+                case arith.CastOp() if isinstance(each.input.type, AnyFloat):
                     if self.saturating or element_bits(each.input.type) == 8:
                         _convert(each)
                 case func.FuncOp() if program_arguments(each):
