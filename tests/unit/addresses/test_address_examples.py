@@ -22,8 +22,8 @@ def outcome(name: str, monkeypatch: pytest.MonkeyPatch) -> Tally:
     """Run an example and compare."""
     launches: list[Launch] = []
 
-    def planned(module: Any, function: str | None = None) -> Plan:
-        return make_plan(module, function, watcher=Recorder())
+    def planned(module: Any, function: str | None = None, **options: Any) -> Plan:
+        return make_plan(module, function, **{**options, "watcher": Recorder()})
 
     def launched(*arguments: Any, **options: Any) -> Launch:
         launches.append(Launch(*arguments, **options))

@@ -13,6 +13,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from tests.unit.ttl.interpreter.ttl_kernels import CASES, copied, stages
+from tlx_xdsl.errors import shown_path
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.transforms.rewriting import ops_of
@@ -65,7 +66,7 @@ def without(name: str, number: int) -> tuple[ModuleOp, Operation, FuncOp]:
 
 def lines_of(function: FuncOp, op: Operation) -> set[str]:
     places = (source_location(each.location) for each in (*function.body.walk(), op))
-    return {f"{place.filename}:{place.line}:" for place in places if place is not None}
+    return {f"{shown_path(place.filename)}:{place.line}:" for place in places if place is not None}
 
 
 @pytest.mark.parametrize("name", KERNELS)
