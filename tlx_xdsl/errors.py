@@ -44,13 +44,15 @@ class _Shown:
 
 def _folder() -> str:
     """The folder of paths that are shown, with a slash at its end; empty for none."""
-    if _Shown.folder:
-        return _Shown.folder
-    try:
-        return "" if _Shown.folder is None else os.path.join(os.getcwd(), "")
-    except FileNotFoundError:
-        # It was removed meanwhile.
-        return ""
+    folder = _Shown.folder
+    if folder == "":
+        try:
+            folder = os.path.join(os.getcwd(), "")
+        except FileNotFoundError:
+            # It was removed meanwhile.
+            return ""
+    # All paths are below the root, and its name is a part of each of them, and of other texts.
+    return "" if folder is None or folder == os.sep else folder
 
 
 def shown_path(path: str) -> str:
@@ -106,6 +108,10 @@ class InputError(ValueError):
     Command lines and passes show the message of this class, of `InputTypeError` and of `InputOverflowError`. Any other
     ValueError or TypeError is a defect, and is reported as one.
     """
+
+
+class MissingLibraryError(InputError):
+    """An optional library that a request needs is not installed, or can't be loaded."""
 
 
 class InputTypeError(TypeError):

@@ -27,14 +27,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.gpu.measure import median, need_hopper, relative_error
+
+need_hopper(Path(__file__).name)
+
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symmetric_memory
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 import tlx_xdsl
-from benchmarks.gpu.measure import median, relative_error
 from tlx_xdsl.kernels import comm
 from tlx_xdsl.kernels.gemm import gemm
 
@@ -464,6 +467,10 @@ def main() -> int:
     parser.add_argument("--functions", default="all_gather_gemm,gemm_reduce_scatter")
     parser.add_argument("--configs", default="", help="more of them: 'block_n=128,stages=5;...'")
     options = parser.parse_args()
+    if "LOCAL_RANK" not in os.environ:
+        parser.error("expected a process of torchrun: torchrun --nproc-per-node 2 benchmarks/gpu/ranks.py ...")
+    if unknown := [each for each in options.sections.split(",") if each not in SECTIONS]:
+        parser.error(f"expected sections of {', '.join(SECTIONS)}, found {', '.join(unknown)}")
     run = Run(options.out)
     for section in options.sections.split(","):
         SECTIONS[section](run, options)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
-from tlx_xdsl.errors import InputError
+from tlx_xdsl.errors import InputError, MissingLibraryError
 
 # What the processor has: the facts that choose between two ways of writing the same computation.
 
@@ -86,12 +86,12 @@ class Host:
 def llvm() -> ModuleType:
     """The module `llvmlite.binding`, ready to compile for this machine.
 
-    Raises InputError if llvmlite is missing, or cannot be loaded.
+    Raises MissingLibraryError if llvmlite is missing, or cannot be loaded.
     """
     try:
         import llvmlite.binding as binding  # pyright: ignore[reportMissingTypeStubs, reportMissingImports]
     except (ImportError, OSError) as error:
-        raise InputError(f"kernels run natively on a CPU with llvmlite ({error}): {REQUIRED}") from error
+        raise MissingLibraryError(f"kernels run natively on a CPU with llvmlite ({error}): {REQUIRED}") from error
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     return binding  # pyright: ignore[reportUnknownVariableType]

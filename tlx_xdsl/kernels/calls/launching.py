@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, MissingLibraryError
 from tlx_xdsl.frontend.python.source import Signature
 from tlx_xdsl.runtime.driver.host_values import ALIGNED, is_constant, signature_of
 from tlx_xdsl.runtime.kernel import Kernel
@@ -38,7 +38,7 @@ class Launch:
     """A kernel with its arguments, ready to run as often as wanted.
 
     `grid` are programs along x, y and z; `constexprs` and `arguments` are by name, the latter in the order of the
-    kernel's parameters. `device` is torch's device, None for the interpreter. `sources` says for plans (`plans`) which
+    kernel's parameters. `device` is torch's device, None for the CPU. `sources` says for plans (`plans`) which
     of the function's tensors each tensor or descriptor among the arguments is of, by name; names of arguments that this
     launch does not have are passed over.
     """
@@ -129,11 +129,12 @@ class Launch:
                 on_cpu = cast("CpuKernel[..., Any]", self.kernel).on_cpu
                 on_cpu.launch(self.grid, (), {**self.arguments, **self.constexprs})
                 return
-            except CompilationError as error:
+            except (CompilationError, MissingLibraryError) as error:
                 _INTERPRETED.add(self.kernel)
+                reason = error.message if isinstance(error, CompilationError) else error
                 warnings.warn(
                     f"the kernel '{self.kernel.source.name}' runs in the interpreter on the CPU, hundreds of times "
-                    f"slower than machine code: {error.message}",
+                    f"slower than machine code: {reason}",
                     InterpretedWarning,
                     stacklevel=7,  # the caller of the function
                 )

@@ -1,4 +1,4 @@
-"""Operands and results of these functions: torch tensors on a GPU, or arrays of the CPU for the interpreter.
+"""Operands and results of these functions: torch tensors on a GPU, or arrays of the CPU.
 
 A tensor is anything that answers like torch's; numpy arrays are understood as well. torch is imported only where
 a GPU's tensor is at hand, so it is there.
@@ -33,7 +33,7 @@ def torch_module() -> Any:
 class Operand:
     """A tensor or array with what is the same of both: shape and strides in elements, and the short type (`fp16`).
 
-    `device` is torch's device of a tensor that is not on the CPU, None for what the interpreter can reach. `function`
+    `device` is torch's device of a tensor that is not on the CPU, None for what the CPU can reach. `function`
     and `name` say whose argument it is.
     """
 

@@ -7,7 +7,7 @@
 
 `_prepare((x, out), ())` checks, allocates and returns the launches. It runs once for each new key: shapes, strides,
 types, devices and alignment of the tensors, and the options. A later call with the same key repeats none of that, since
-the checks depend on the key alone. Calls with arrays of the CPU, which the interpreter runs, have no plan.
+the checks depend on the key alone. Calls with arrays of the CPU have no plan.
 
 Time of the host. A call that finds its plan asks one question for all tensors where the plan is among those that were
 used last (`recent`), or else makes the key and looks into a dictionary, and calls the driver once (`plans`), which

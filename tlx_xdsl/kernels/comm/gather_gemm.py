@@ -13,9 +13,9 @@ Rank r has rows r of A, M of them, and its own B (K, N); it gets all of A times 
 * Reuse. Nothing is stored to a rank before it has begun this launch: it then has read what came in the last.
 
 Nothing is rounded on the way; sums are in f32 and rounded once: the bits of a product of the gathered A. Deterministic.
-Limits: two consumers or more, M a multiple of BLOCK_M, rows of A side by side. Signals:
-one for each piece and rank that gets it, and world - 1 for the beginning. Memory on each rank: world * M * K * 2 bytes,
-of which the own rows stay unused.
+Limits: two consumers or more, M a multiple of BLOCK_M, rows of A side by side. Signals: one for each piece and rank
+that gets it, and world - 1 for the beginning. Memory on each rank: world * M * K * 2 bytes, of which the own rows stay
+unused.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -100,8 +100,8 @@ def all_gather_gemm(
     """C = the rows of A of all ranks, M each, times B; see the file's top.
 
     `a` are this rank's rows, `gathered` has room for all, (world * M, K), and `gathered_desc` is of this rank's memory
-    there. OWNER_FACTOR and OWNER_SHIFT divide by the tiles of the rows of one rank. The
-    copier has COPIED elements in flight, which divide a piece.
+    there. OWNER_FACTOR and OWNER_SHIFT divide by the tiles of the rows of one rank. The copier has
+    COPIED elements in flight, which divide a piece.
     """
     world: tl.constexpr = tlx.world_size(pads)
     PART_M: tl.constexpr = BLOCK_M // CONSUMERS

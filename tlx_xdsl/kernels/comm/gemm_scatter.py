@@ -16,9 +16,9 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
 * Reuse. Nothing is stored to a rank before it has begun this launch (`began`): it then has read what came in the last.
 
 Edges. An owner's last tile may have rows of the next owner; they are multiplied and not stored. N may be any that TMA
-can read and write. Signals: one for each tile of another rank, and world - 1 for the beginning. Memory
-on each rank: world * tiles of an owner * BLOCK_M * BLOCK_N * 2 bytes, so M * N * 2 but for edges, and SLOTS tiles for
-each program.
+can read and write. Signals: one for each tile of another rank, and world - 1 for the beginning. Memory on each rank:
+world * tiles of an owner * BLOCK_M * BLOCK_N * 2 bytes, so M * N * 2 but for edges, and SLOTS tiles for each program. A
+tile has a multiple of COPIED elements.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -169,6 +169,12 @@ def hand_over(ready, slot):
 
 
 @tlx_xdsl.jit
+def outgoing_tile(outgoing, slot, TILE: tl.constexpr, SLOTS: tl.constexpr):
+    """The first of the TILE elements of a slot of this program."""
+    return outgoing + (tl.program_id(0) * SLOTS + slot).to(tl.int64) * TILE
+
+
+@tlx_xdsl.jit
 def copy_elements(source, target, count, BLOCK: tl.constexpr):
     """Copy so many elements, side by side, which are blocks of BLOCK."""
     lanes = tl.arange(0, BLOCK)
@@ -185,6 +191,7 @@ def send_tiles(
 ):  # fmt: skip
     """The copier: store each tile that the consumers hand over, of TILE elements, to its owner, and signal it."""
     world: tl.constexpr = tlx.world_size(pads)
+    tl.static_assert(TILE % COPIED == 0, "a tile is copied in whole blocks")
     slot = 0
     phase = 0
     known = rank
@@ -195,7 +202,7 @@ def send_tiles(
                 tlx.wait_signal(counters(pads, rank), FIRST + owner, number, limit_ns=LIMIT)
             known = owner
             tlx.barrier_wait(ready[slot], phase)
-            source = outgoing + (tl.program_id(0) * SLOTS + slot).to(tl.int64) * TILE
+            source = outgoing_tile(outgoing, slot, TILE, SLOTS)
             copy_elements(source, tlx.peer(staging, owner) + (rank * owned + tile).to(tl.int64) * TILE, TILE, COPIED)
             tlx.barrier_arrive(free[slot])
             tlx.signal(counters(pads, owner), arrivals(pads, tile))
@@ -248,7 +255,7 @@ def scatter_tiles(
         else:
             hand_over(ready, stored)
             tlx.barrier_wait(free[slot], slot_phase)
-            target = outgoing + (tl.program_id(0) * SLOTS + slot).to(tl.int64) * (BLOCK_M * BLOCK_N)
+            target = outgoing_tile(outgoing, slot, BLOCK_M * BLOCK_N, SLOTS)
             send_parts(sums, target + part * (PART_M * BLOCK_N), wire, first, 0, PART_N, BUFFERS)
             stored = slot
             slot, slot_phase = next_place(slot, slot_phase, SLOTS)

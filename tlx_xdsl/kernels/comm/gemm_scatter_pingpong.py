@@ -18,7 +18,7 @@ import tlx_xdsl.language.tlx as tlx
 from ..gemm.device import multiply_steps, tile_offsets
 from ..gemm.pingpong import load_step
 from ..rings import TURN_THREADS, next_place
-from .gemm_scatter import add_parts, expect_parts, hand_over, owner_and_tile, send_parts, send_tiles
+from .gemm_scatter import add_parts, expect_parts, hand_over, outgoing_tile, owner_and_tile, send_parts, send_tiles
 from .signals import announce_launch, count_program, launch_number
 
 
@@ -72,7 +72,7 @@ def scatter_in_turn(
             # All tiles of others come before the own ones, so the number of a tile says its place.
             stored, phase = tlx.get_bufidx_phase(item, SLOTS)
             tlx.barrier_wait(free[stored], phase ^ 1)
-            target = outgoing + (tl.program_id(0) * SLOTS + stored).to(tl.int64) * (BLOCK_M * BLOCK_N)
+            target = outgoing_tile(outgoing, stored, BLOCK_M * BLOCK_N, SLOTS)
             send_parts((sums,), target, wire, first, 0, PART_N, BUFFERS)
     hand_over(ready, stored)
     tlx.async_descriptor_store_wait(0)

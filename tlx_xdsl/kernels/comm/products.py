@@ -21,7 +21,7 @@ from ..operators import comm as operators
 from .collectives import all_gather, all_reduce, gather_launch
 from .config import ProductConfig
 from .gather_gemm import all_gather_gemm as gather_kernel
-from .gemm_scatter import gemm_reduce_scatter as scatter_kernel
+from .gemm_scatter import COPIED, gemm_reduce_scatter as scatter_kernel
 from .gemm_scatter_pingpong import gemm_reduce_scatter_pingpong as scatter_pingpong
 from .launches import call, check_contiguous, here, launch_on, local, memory, operands_of, pads_of, results, values_of
 
@@ -42,9 +42,6 @@ GATHER = (ProductConfig(stages=4, buffers=1), ProductConfig(block_n=128, stages=
 
 _PIECES = 16
 """Pieces of the rows of a tile, which are signalled one by one."""
-
-_COPIED = 1024
-"""Elements that the copier has in flight, at most."""
 
 _FEW_ROWS = 64
 """Rows of a rank below which most of a tile would be other ranks' rows."""
@@ -229,7 +226,7 @@ def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepa
     sizes, _, tiles = _sizes(m, n, k, world, tile)
     rows, piece = tile.block_m // tile.consumers, tile.block_m // _PIECES
     # The largest power of two that divides a piece.
-    copied = min(_COPIED, (piece * k) & -(piece * k))
+    copied = min(COPIED.value, (piece * k) & -(piece * k))
     dtype = left[0].value.dtype
 
     blocks = m // tile.block_m

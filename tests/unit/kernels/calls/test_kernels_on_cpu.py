@@ -1,5 +1,7 @@
 """Kernels to import on arrays of the CPU: plain `tl` is machine code, the rest is interpreted, with a warning."""
 
+import subprocess
+import sys
 import warnings
 from typing import ClassVar
 
@@ -94,6 +96,23 @@ def test_kernels_of_a_gpu_are_interpreted_with_one_warning(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gemm(a, a)
+
+
+def test_without_llvmlite_all_kernels_are_interpreted():
+    """The package may be installed without its extra `cpu`."""
+    program = (
+        "import sys, warnings; sys.modules['llvmlite'] = None\n"
+        "import numpy as np\n"
+        "from tlx_xdsl.kernels.rows.softmax import softmax\n"
+        "with warnings.catch_warnings(record=True) as said:\n"
+        "    warnings.simplefilter('always')\n"
+        "    assert (softmax(np.ones((2, 8), np.float32)) == 0.125).all()\n"
+        "(each,) = said\n"
+        "print(each.category.__name__, each.message)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("InterpretedWarning the kernel 'softmax_rows' runs in the interpreter on the CPU")
+    assert "pip install 'tlx-xdsl[cpu]'" in done.stdout
 
 
 class Foreign:

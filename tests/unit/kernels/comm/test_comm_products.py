@@ -1,5 +1,7 @@
 """Products with what ranks share, on simulated ranks: against float64, twice in a row, and edges."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -102,3 +104,10 @@ def test_gemm_all_reduce(rows):
 def test_what_is_refused(function, a, b, said):
     with pytest.raises(ValueError, match=said):
         function([np.zeros(a, BF16)] * 2, [np.zeros(b, BF16)] * 2, tlx_xdsl.SimulatedRanks(2))
+
+
+def test_the_example_of_a_perceptron(monkeypatch, capsys):
+    """Simulated ranks run it where torchrun does not start it."""
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    assert importlib.import_module("examples.several_gpus.tensor_parallel_mlp").main() == 0
+    assert "largest relative error: 0.00" in capsys.readouterr().out
