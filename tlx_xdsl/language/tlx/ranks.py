@@ -158,9 +158,8 @@ def wait_signal(
         found = atomic_add(pad + index, 0, sem=sem, scope=scope)
         if (found < value) if compare == ">=" else (found != value):
             # With tasks the launch ends with an error, and no one reads memory any more.
-            if not _has_tasks():
-                if atomic_cas(pad - 4, 0, 1, sem="relaxed", scope="gpu") == 0:
-                    store(pad - 3, index)
-                    store(pad - 2, value)
-                    store(pad - 1, found)
+            if not _has_tasks() and atomic_cas(pad - 4, 0, 1, sem="relaxed", scope="gpu") == 0:
+                store(pad - 3, index)
+                store(pad - 2, value)
+                store(pad - 1, found)
             _leave()

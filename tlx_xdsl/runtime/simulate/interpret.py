@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -32,6 +32,7 @@ from tlx_xdsl.interpreter.faults import OutOfBounds
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.global_order import GlobalOrder, last_writers
 from tlx_xdsl.interpreter.grid import First
+from tlx_xdsl.interpreter.in_step import run_in_step
 from tlx_xdsl.interpreter.launch import Settings, clusters
 from tlx_xdsl.interpreter.machine import Launch, Observer
 from tlx_xdsl.interpreter.orders.launch import run_in_order
@@ -55,7 +56,7 @@ from ..driver.reproducible import reproducible
 from ..driver.specialization import Specialization
 from ..ranks.arguments import bind_ranks, of_ranks, ranks_of, typed_ranks
 from ..ranks.simulated import SymmetricArray
-from .options import ALIASED, FRONTEND, PTX, TTGIR, Options, known_options
+from .options import ALIASED, FRONTEND, OPTION_NAMES, PTX, TTGIR, Options, known_options
 from .plans import as_warning, planned, refusals
 from .wrapping import facts_of, with_wrap
 
@@ -107,9 +108,6 @@ class Interpretation:
         return run_page(rows, self.warnings)
 
 
-_OPTIONS = {each.name for each in fields(Options)}
-
-
 def interpret(
     kernel: Any, grid: Grid, /, *args: Any, options: Mapping[str, Any] | None = None, **named: Any
 ) -> Interpretation:
@@ -124,7 +122,7 @@ def interpret(
     does wrong while it runs, at the line that does it; TypeError and ValueError for arguments that do not fit.
     """
     source = source_of_kernel(kernel)
-    given, chosen = split_options(source, named, _OPTIONS)
+    given, chosen = split_options(source, named, OPTION_NAMES)
     made = Options(**chosen, **known_options(options))
     if made.passes and made.stage == FRONTEND:
         raise InputError("passes: no pass runs before the stage 'frontend', ask for stage='ttgir' or another one")
@@ -533,6 +531,9 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
         options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds,
         options.overlapping,
     )  # fmt: skip
+
+    if options.steps is not None:
+        return run_in_step(launch, firsts, settings, options.steps), 1
 
     def run(observer: Observer | None) -> tuple[int, int]:
         if options.order is not None:

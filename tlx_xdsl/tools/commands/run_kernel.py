@@ -47,8 +47,6 @@ def run(args: argparse.Namespace) -> int | None:
     if args.timeline is not None:
         if Path(path).suffix in MLIR_SUFFIXES:
             raise CompilationError("--timeline: takes a kernel as FILE.py:KERNEL, IR has no final code")
-        if args.ranks:
-            raise CompilationError("--timeline: the clock is of one GPU, without --ranks")
         from .run_timeline import show
 
         show(args)
