@@ -168,13 +168,22 @@ def _interpret_ranks(
     debugger: Debugger | None,
 ) -> Interpretation:
     """Run a kernel on several GPUs at once."""
-    if options.stage == PTX or options.stage in wings.names("launchers"):
+    if options.stage in wings.names("launchers"):
         raise InputError(f"the stage '{options.stage}' runs on one GPU, and ranks={options.ranks}")
+    if options.stage == PTX and (options.launches > 1 or options.profile or options.keep_going or options.steps):
+        raise InputError("the stage 'ptx' runs one launch of each rank, without keep_going, profiles and timelines")
     found = typed_ranks(source, of_ranks(arguments, options.ranks, options.launches), types)
     specialization = _specialization(found[0], options)
     names = [name for name, _ in found[0].values]
     values = [[value for _, value in each.values] for each in found]
     symmetric = {name: value for name, value in arguments.items() if isinstance(value, SymmetricArray)}
+    if options.stage == PTX:
+        from .ptx_stage import run_ptx_ranks
+
+        with collected_diagnostics() as warnings:
+            run = run_ptx_ranks(source, specialization, [each.values for each in found], symmetric, grid, options)
+        clusters = prod(grid) * options.ranks // prod(specialization.cluster)
+        return Interpretation(clusters, run.instructions, run.seconds, tuple(warnings), 1, ptx=run)
     plan = _planner(source, specialization, options, change, debugger)
     return _run(plan, grid, values, names, options, symmetric)
 

@@ -115,7 +115,7 @@ def _kernel(args: argparse.Namespace) -> _Launched:
     what = launch.source, launch.grid, launch.arguments
 
     def run(options: Options) -> tuple[Interpretation, Comparison | None]:
-        if options.stage == PTX and args.compare is not False:
+        if options.stage == PTX and args.compare is not False and not options.ranks:
             from tlx_xdsl.runtime.simulate.ptx_comparison import run_compared
 
             return run_compared(*what, options, launch.types)
