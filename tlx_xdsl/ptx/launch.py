@@ -158,7 +158,7 @@ def run_ranks(
     limits: Limits | None = None,
     on_fault: OnFault | None = None,
 ) -> PtxRun:
-    """Run a kernel on several GPUs side by side, in one memory, as `run_program` does; `args` has the arguments of each.
+    """Run a kernel on several GPUs side by side, in one memory, as `run_program` does; `args` has those of each.
 
     `connect` gets the addresses of the arrays `symmetric`, before any GPU starts. Accesses to global memory are
     compared: between GPUs only those of scope `.sys` order each other.

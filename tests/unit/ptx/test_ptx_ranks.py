@@ -76,7 +76,7 @@ def hand_over(x, pads, out, HOW: tl.constexpr):
     elif rank == 0 or HOW != "within a GPU":
         if HOW == "wait of the GPU" or HOW == "within a GPU":
             tlx.wait_signal(tlx.peer(pads, rank), 0, 1, scope="gpu")
-        elif HOW != "no wait":
+        elif rank == 0 or HOW != "no wait":
             tlx.wait_signal(tlx.peer(pads, rank), 0, 1)
         tl.store(out, tl.load(tlx.peer(x, rank)))
 

@@ -169,7 +169,10 @@ def _interpret_ranks(
 ) -> Interpretation:
     """Run a kernel on several GPUs at once."""
     if options.stage in wings.names("launchers"):
-        raise InputError(f"the stage '{options.stage}' runs on one GPU, and ranks={options.ranks}")
+        raise InputError(
+            f"ranks={options.ranks}: the stage '{options.stage}' runs each program to its end, so a wait for another "
+            "rank would not end; ranks are simulated at the stages frontend to ttgir, and at ptx"
+        )
     if options.stage == PTX and (options.launches > 1 or options.profile or options.keep_going or options.steps):
         raise InputError("the stage 'ptx' runs one launch of each rank, without keep_going, profiles and timelines")
     found = typed_ranks(source, of_ranks(arguments, options.ranks, options.launches), types)

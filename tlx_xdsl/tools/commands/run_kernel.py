@@ -44,6 +44,10 @@ def run(args: argparse.Namespace) -> int | None:
     Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
     """
     path, _, function = args.kernel.partition(":")
+    if args.ranks < 0:
+        raise CompilationError(f"--ranks: expected a number of GPUs of at least 1, found {args.ranks}")
+    if args.ranks and args.compare:
+        raise CompilationError("--compare: of one GPU, without --ranks")
     if args.timeline is not None:
         if Path(path).suffix in MLIR_SUFFIXES:
             raise CompilationError("--timeline: takes a kernel as FILE.py:KERNEL, IR has no final code")
