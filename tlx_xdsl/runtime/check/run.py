@@ -154,7 +154,7 @@ def checked(
         if not report.findings and not subject.sizes[0] and not report.ranks:
             report = replace(report, remarks=(*report.remarks, *subject.others()))
     if report.ranks:
-        return replace(report, final="the PTX machine runs kernels on one GPU")
+        return replace(report, final="on several ranks tlx run --stage ptx runs it")
     if stages is None or PTX in stages:
         # What it takes to load is not for a check without it.
         from .final_code import Wanted, with_final_code
