@@ -106,7 +106,8 @@ def check(
 
         assert tlx_xdsl.check(kernel, 1, ranks=(2, 3, 4), arguments=lambda ranks: (tlx_xdsl.symmetric(...), ...))
 
-    With `prove` the report has a proof for all trip counts, too, or why there is none (`Report.proofs`).
+    With `prove` the report has a proof for all trip counts, too, or why there is none (`Report.proofs`); with `ranks` a
+    proof of the protocol across ranks, for any number of launches or for the `launches` that are given.
 
     The report is false, too, where sizes that were asked for were not run, or with `all_orders` where orders were left
     out. What the compiler refuses is a finding.
