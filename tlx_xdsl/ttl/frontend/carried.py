@@ -1,8 +1,9 @@
 """Blocks that a loop carries from one iteration to the next: `z = z + y`, `z += y`, `z = ttl.math.max(z, y)`.
 
 A value of tiles lives in registers as long as nothing waits, so what is carried is in a circular buffer of the
-compiler's own. A sum of floats, `z += y` and nothing else, is added up there by the packer, which reads no block. Any
-other value takes two places in turn: an iteration waits for the block of the one before, and pushes the next.
+compiler's own. A sum of floats, `z += y` and nothing else, is added up there by the packer, which reads no block, or
+before it in registers (`analysis.register_sums`). Any other value takes two places in turn: an iteration waits for the
+block of the one before, and pushes the next.
 """
 
 from __future__ import annotations
