@@ -93,22 +93,27 @@ def _combiner(fn: FunctionEmitter, old: SSAValue, new: SSAValue) -> Combiner | N
 
 
 def _quick(fn: FunctionEmitter, op: Operation, type_: Attribute) -> Quick | None:
-    """One comparison instead of what separates all NaN and both zeros, which matters for -inf and 0 alone."""
+    """One comparison instead of what separates all NaN and both zeros; two where NaN is kept.
+
+    It may give the other zero, and where NaN gives way the worst of all numbers for none.
+    """
     register = register_type(type_)
-    if not isinstance(op, arith.MaxnumfOp | arith.MinnumfOp) or register not in FLOATS:
+    keeps_nan = isinstance(op, arith.MaximumfOp | arith.MinimumfOp)
+    if not (keeps_nan or isinstance(op, arith.MaxnumfOp | arith.MinnumfOp)) or register not in FLOATS:
         return None
-    is_max = isinstance(op, arith.MaxnumfOp)
+    is_max = isinstance(op, arith.MaxnumfOp | arith.MaximumfOp)
     worst = constant(float("-inf") if is_max else float("inf"), register)
     predicate = "fcmp ogt" if is_max else "fcmp olt"
     b = fn.b
 
     def combine(old: Value, new: Value) -> Value:
-        # A NaN among the elements is not taken, for it is not greater.
-        return b.select(b.compare(predicate, new, old), new, old)
+        # A NaN among the elements is not taken, for it is not greater; one that is there stays for the same reason.
+        best = b.select(b.compare(predicate, new, old), new, old)
+        return b.select(b.compare("fcmp uno", new, new), new, best) if keeps_nan else best
 
     def is_doubtful(result: Value) -> Value:
         zero = b.compare("fcmp oeq", result, constant(0, register))
-        return b.binary("or", zero, b.compare("fcmp oeq", result, worst))
+        return zero if keeps_nan else b.binary("or", zero, b.compare("fcmp oeq", result, worst))
 
     return Quick(worst, combine, is_doubtful)
 

@@ -40,6 +40,7 @@ from .expand_descriptors import ExpandDescriptorsPass
 from .lower_accesses import LowerAccessesPass
 from .lower_functions import LowerFunctionsPass
 from .lower_tensors import LowerTensorsPass
+from .recognize_extrema import RecognizeExtremaPass
 from .scalarize_carried import ScalarizeCarriedPass
 from .split_pointers import SplitPointersPass
 
@@ -82,6 +83,7 @@ def linalg_pipeline(
     return (
         *structuring_passes(),
         LowerAccessesPass(check_addresses),
+        RecognizeExtremaPass(),
         LowerTensorsPass(truncates_tf32),
         LowerFunctionsPass(num_programs),
         CanonicalizePass(),
