@@ -29,17 +29,16 @@ It must choose what the operation chooses in each. Of two equal elements, or two
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TypeAlias
 
 from xdsl.dialects import arith as scalar
-from xdsl.dialects.builtin import IntegerType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp, i1
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base import integer_bits, is_float
+from tlx_xdsl.dialects.base import integer_bits, is_float, scalar_type
 from tlx_xdsl.transforms.rewriting import Pass, constant_integer, insert_before, ops_of
 
 
@@ -74,21 +73,19 @@ _HOLDS: Mapping[str, frozenset[_Case]] = {
 }  # fmt: skip
 """By a comparison without its first letter the cases of numbers in which it holds."""
 
-_Operation: TypeAlias = Callable[[SSAValue, SSAValue], Operation]
-
 # Whether the first element is chosen, where two elements differ.
 _MAXIMUM = {_Case.LESS: False, _Case.GREATER: True}
 _MINIMUM = {_Case.LESS: True, _Case.GREATER: False}
 _KEEPS_NAN = {_Case.FIRST_NAN: True, _Case.SECOND_NAN: False}
 _DROPS_NAN = {_Case.FIRST_NAN: False, _Case.SECOND_NAN: True}
 
-_OF_FLOATS: tuple[tuple[_Operation, Mapping[_Case, bool]], ...] = (
+_OF_FLOATS: tuple[tuple[type[Operation], Mapping[_Case, bool]], ...] = (
     (scalar.MaximumfOp, _MAXIMUM | _KEEPS_NAN),
     (scalar.MinimumfOp, _MINIMUM | _KEEPS_NAN),
     (scalar.MaxnumfOp, _MAXIMUM | _DROPS_NAN),
     (scalar.MinnumfOp, _MINIMUM | _DROPS_NAN),
 )
-_OF_INTEGERS: Mapping[str, tuple[tuple[_Operation, Mapping[_Case, bool]], ...]] = {
+_OF_INTEGERS: Mapping[str, tuple[tuple[type[Operation], Mapping[_Case, bool]], ...]] = {
     "s": ((scalar.MaxSIOp, _MAXIMUM), (scalar.MinSIOp, _MINIMUM)),
     "u": ((scalar.MaxUIOp, _MAXIMUM), (scalar.MinUIOp, _MINIMUM)),
 }
@@ -99,12 +96,11 @@ def _recognize(block: Block) -> None:
     assert last is not None
     if len(block.args) != 2:
         return
-    needed = _needed(block)
-    # One operation is known by its name.
-    found = _operation(block, needed) if len(needed) > 1 else None
-    if found is not None:
-        old = last.operands[0]
-        made = insert_before(last, found(block.args[0], block.args[1]))
+    first, second = block.args
+    old = last.operands[0]
+    found = choice(first, second, old)
+    if found is not None and not isinstance(old.owner, found):
+        made = insert_before(last, found.create(operands=[first, second], result_types=[old.type]))
         made.results[0].name_hint = old.name_hint
         last.operands[0] = made.results[0]
     # What only asks for types, as inductor's functions do, leaves operations behind that nothing needs.
@@ -113,33 +109,19 @@ def _recognize(block: Block) -> None:
             block.erase_op(op)
 
 
-def _needed(block: Block) -> list[Operation]:
-    """The operations of a block that its result depends on."""
-    last = block.last_op
-    assert last is not None
-    waiting, found = list(last.operands), set[Operation]()
-    while waiting:
-        op = waiting.pop().owner
-        if isinstance(op, Operation) and op.parent is block and op not in found:
-            found.add(op)
-            waiting.extend(op.operands)
-    return [op for op in block.ops if op in found]
-
-
-def _operation(block: Block, needed: Sequence[Operation]) -> _Operation | None:
-    """The operation that chooses as a region does; None for one that does anything else."""
-    type_ = block.args[0].type
-    cases: Sequence[_Case] = tuple(_Case) if is_float(type_) else _NUMBERS
+def choice(first: SSAValue, second: SSAValue, result: SSAValue) -> type[Operation] | None:
+    """The operation that chooses between two values, or their elements, as the operations of `result` do; else None."""
+    needed = _needed(first, second, result)
+    type_ = scalar_type(first.type)
     candidates = _OF_FLOATS
     if not is_float(type_):
-        # Bits are no numbers, and there is nothing to choose from in pointers.
-        if integer_bits(type_) in (None, 1):
-            return None
         signs = {op.predicate_name[0] for op in needed if isinstance(op, arith.CmpiOp)} & set(_OF_INTEGERS)
-        if len(signs) != 1:
+        # Bits are no numbers, and there is nothing to choose from in pointers.
+        if integer_bits(type_) in (None, 1) or len(signs) != 1:
             return None
         candidates = _OF_INTEGERS[signs.pop()]
-    choices = {case: _chosen(block, needed, case) for case in cases}
+    cases = tuple(_Case) if is_float(type_) else _NUMBERS
+    choices = {case: _chosen(first, second, result, needed, case) for case in cases}
     if None in choices.values():
         return None
     for operation, wanted in candidates:
@@ -148,14 +130,35 @@ def _operation(block: Block, needed: Sequence[Operation]) -> _Operation | None:
     return None
 
 
-def _chosen(block: Block, needed: Sequence[Operation], case: _Case) -> bool | None:
-    """Return whether a region gives its first argument in a case; None if that can't be said."""
-    first, second = block.args
+_MOST = 16
+"""Operations of a choice."""
+
+
+def _needed(first: SSAValue, second: SSAValue, result: SSAValue) -> list[Operation]:
+    """The operations that a result depends on, back to the two values, in their order; none where they are many."""
+    found: list[Operation] = []
+
+    def visit(value: SSAValue) -> None:
+        op = value.owner
+        if value in (first, second) or not isinstance(op, Operation) or op in found or len(found) > _MOST:
+            return
+        for operand in op.operands:
+            visit(operand)
+        found.append(op)
+
+    visit(result)
+    return found if len(found) <= _MOST else []
+
+
+def _chosen(
+    first: SSAValue, second: SSAValue, result: SSAValue, needed: Sequence[Operation], case: _Case
+) -> bool | None:
+    """Return whether a result is the first of two values in a case; None if that can't be said."""
     values: dict[SSAValue, bool] = {}
-    """Bits as they are; of elements whether they are the first one."""
-    sides: dict[SSAValue, bool] = {first: True, second: False}
+    """Bits as they are."""
+    sides = {first: True, second: False}
+    """Whether a value is the first one."""
     for op in needed:
-        known = [values.get(value, constant_integer(value)) for value in op.operands]
         match op:
             case arith.CmpfOp() | arith.CmpiOp():
                 if op.lhs not in sides or op.rhs not in sides:
@@ -172,19 +175,17 @@ def _chosen(block: Block, needed: Sequence[Operation], case: _Case) -> bool | No
                     values[op.result] = values[value]
                 else:
                     return None
-            case scalar.AndIOp() | scalar.OrIOp() | scalar.XOrIOp() if None not in known:
-                one, other = (bool(each) for each in known)
+            case scalar.AndIOp() | scalar.OrIOp() | scalar.XOrIOp() if all(each in values for each in op.operands):
+                one, other = (values[each] for each in op.operands)
                 values[op.result] = (
                     one and other if isinstance(op, scalar.AndIOp) else
                     one or other if isinstance(op, scalar.OrIOp) else one != other
                 )  # fmt: skip
-            case scalar.ConstantOp() if op.result.type == IntegerType(1):
+            case scalar.ConstantOp() if op.result.type == i1:
                 values[op.result] = bool(constant_integer(op.result))
             case _:
                 return None
-    last = block.last_op
-    assert last is not None
-    return sides.get(last.operands[0])
+    return sides.get(result)
 
 
 def _holds(op: arith.CmpfOp | arith.CmpiOp, is_first: bool, with_first: bool, case: _Case) -> bool:
