@@ -287,8 +287,29 @@ def _loaded_from(fn: FunctionEmitter, op: LinalgStructuredOperation, load: Forwa
     source, box = fn.views[load.source], fn.views[load.box]
     for output in op.outputs:
         if memref.is_memref(output.type) and buffer_of(output) is None:
-            source = readable(fn, source, fn.views[output], box, partial(_write_move, fn, source, box))
+            buffer = buffer_of(load.box)
+            assert buffer is not None, "a load is copied to a buffer"
+            copy = _in_the_order_of(source, box, memref.sizes_of(buffer.type))
+            source = readable(fn, source, fn.views[output], copy, partial(_write_move, fn, source, copy))
     return source
+
+
+def _in_the_order_of(source: View, box: View, sizes: Sequence[int | None]) -> View:
+    """A box at the beginning of a buffer, whose elements lie one after the other where those of the source do.
+
+    What reads either of the two knows that stride then.
+    """
+    rows = next((dim for dim, stride in enumerate(source.strides) if stride == 1), None)
+    if rows is None or box.strides[rows] == 1:
+        return box
+    strides: list[Number] = [0] * len(sizes)
+    step = 1
+    for dim in (rows, *(dim for dim in reversed(range(len(sizes))) if dim != rows)):
+        size = sizes[dim]
+        assert size is not None, "a buffer has sizes"
+        strides[dim] = step
+        step *= size
+    return box.with_(offset=box.offset, sizes=box.sizes, strides=strides)
 
 
 def _filled(fn: FunctionEmitter, load: Forwarded | None) -> Value | None:
