@@ -169,3 +169,58 @@ def test_maxima_in_loops():
     # The start takes part; without masks so do the zeros of what is not loaded.
     np.testing.assert_array_equal(in_a_loop(x, "maximum", 3.0, True), np.maximum(x.max(axis=1), F32(3)))
     np.testing.assert_array_equal(in_a_loop(x, "maximum", float("-inf"), False), np.maximum(x.max(axis=1), F32(0)))
+
+
+@tlx_xdsl.jit
+def added(a, b):
+    return a + b
+
+
+@tlx_xdsl.jit
+def composed(a_factor, a_term, b_factor, b_term):
+    """The function `x -> factor * x + term` of the first, then that of the second: the order matters."""
+    return b_factor * a_factor, b_factor * a_term + b_term
+
+
+@tlx_xdsl.jit
+def scanned(x, y, combine: tl.constexpr, reverse: tl.constexpr, R: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, R)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(y + at, tl.associative_scan(tl.load(x + at), 1, combine, reverse=reverse))
+
+
+@tlx_xdsl.jit
+def functions(f, t, y, z, N: tl.constexpr):
+    at = tl.arange(0, N)
+    factor, term = tl.associative_scan((tl.load(f + at), tl.load(t + at)), 0, composed)
+    tl.store(y + at, factor)
+    tl.store(z + at, term)
+
+
+@pytest.mark.parametrize("shape", [(1, 64), (1, 256), (2, 512), (4, 1024), (8, 256)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scans_of_long_rows(shape, reverse):
+    integers, floats = RNG.integers(-99, 99, shape).astype(np.int32), RNG.standard_normal(shape).astype(F32)
+    for x, tolerance in ((integers, 0), (floats, 1e-4)):
+        out, turned = np.empty_like(x), x[:, ::-1] if reverse else x
+        scanned[(1,)](x, out, combine=added, reverse=reverse, R=shape[0], N=shape[1])
+        expected = turned.astype(np.float64).cumsum(axis=1)
+        np.testing.assert_allclose(out, expected[:, ::-1] if reverse else expected, rtol=tolerance, atol=tolerance)
+    floats[0, 40] = np.nan
+    out = np.empty_like(floats)
+    scanned[(1,)](floats, out, combine=larger, reverse=False, R=shape[0], N=shape[1])
+    np.testing.assert_array_equal(out, np.maximum.accumulate(floats, axis=1))
+
+
+def test_a_scan_keeps_the_order():
+    factors, terms = (RNG.integers(-5, 5, 512).astype(np.int32) for _ in range(2))
+    out = [np.empty_like(factors) for _ in range(2)]
+    functions[(1,)](factors, terms, *out, N=512)
+    product, total = 1, 0
+    for at, (factor, term) in enumerate(zip(factors.tolist(), terms.tolist(), strict=True)):
+        product, total = wrapped(factor * product), wrapped(factor * total + term)
+        assert (out[0][at], out[1][at]) == (product, total)
+
+
+def wrapped(number):
+    """In 32 bits."""
+    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
