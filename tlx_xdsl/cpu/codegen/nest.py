@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from .builder import I32, I64, Value, constant, iota, poison
+from .builder import I8, I32, I64, Value, constant, iota, poison
 from .function import FunctionEmitter
-from .views import Number, View, add, as_value, load, multiply, store
+from .views import Number, View, add, as_value, dense, load, multiply, store
 
 VECTOR_BYTES = 64
 """Bytes of a vector of the widest elements of a nest: the registers of AVX-512, or several of another CPU's."""
@@ -79,7 +79,7 @@ class Nest:
     combiners: tuple[Combiner, ...] | None = None
     """For each output how its elements are combined; None: in the order of the iterations."""
     is_cheap: bool = False
-    """Whether an iteration is so short that a reduction waits for the one before."""
+    """Whether an iteration is so short that a reduction waits for the one before, and may be written several times."""
     replace_combination: Callable[[Callable[[Value, Value], Value] | None], None] = lambda _: None
     """Lets `compute` combine by another function than the operation, or by that again."""
 
@@ -274,10 +274,19 @@ class _Writer:
 
             def body(at: list[Number], mask: Value | None, _: Sequence[Value]) -> Sequence[Value]:
                 columns = {number: self._columns(number, at[number], mask) for number in inputs}
-                for row in range(self.lanes):
-                    self.indices[rows] = b.binary("add", first, b.index(row))
-                    self.known = {number: found[row] for number, found in columns.items()}
-                    self.elements(self._moved(at, rows, row), mask)
+                if self.nest.is_cheap:
+                    for row in range(self.lanes):
+                        self.indices[rows] = b.binary("add", first, b.index(row))
+                        self.known = {number: found[row] for number, found in columns.items()}
+                        self.elements(self._moved(at, rows, row), mask)
+                else:
+                    # The body stands there once; the columns wait in memory.
+                    kept = self._kept(columns)
+                    with b.loop(b.index(0), b.index(self.lanes), b.index(1)) as (row, _, _):
+                        self.indices[rows] = b.binary("add", first, row)
+                        place = multiply(b, row, self.lanes)
+                        self.known = {number: load(b, view, place, 1, self.lanes) for number, view in kept.items()}
+                        self.elements(self._moved(at, rows, row), mask)
                 self.known = {}
                 return ()
 
@@ -287,6 +296,18 @@ class _Writer:
         with b.loop(as_value(whole), as_value(size), b.index(1)) as (number, _, _):
             self.indices[rows] = number
             self.inner(self._moved(offsets, rows, number))
+
+    def _kept(self, columns: dict[int, list[Value]]) -> dict[int, View]:
+        """The columns of each input in memory, one after the other."""
+        size = self.lanes * self.lanes
+        base = self.fn.temporary(len(columns) * size * VECTOR_BYTES // self.lanes)
+        kept: dict[int, View] = {}
+        for place, (number, found) in enumerate(columns.items()):
+            start = self.fn.b.gep(I8, base, self.fn.b.index(place * size * VECTOR_BYTES // self.lanes))
+            kept[number] = dense(start, self.nest.inputs[number].view.element, (self.lanes, self.lanes))
+            for row, values in enumerate(found):
+                store(self.fn.b, values, kept[number], row * self.lanes, 1, self.lanes)
+        return kept
 
     def _columns(self, number: int, offset: Number, mask: Value | None) -> list[Value]:
         """The elements of an input for each row of a block, which lie one after the other from row to row."""

@@ -178,7 +178,7 @@ def _write_move(fn: FunctionEmitter, read: View, written: View) -> None:
     write_nest(fn, Nest(
         read.sizes, (False,) * len(read.sizes), (Access(read, read.offset, read.strides),),
         (Access(written, written.offset, written.strides),), (False,), lambda found, _old, _indices: found, read.bytes,
-        vectorizable=True, has_indices=False,
+        vectorizable=True, has_indices=False, is_cheap=True,
     ))  # fmt: skip
 
 

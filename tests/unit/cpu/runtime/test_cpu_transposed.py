@@ -30,6 +30,21 @@ def scaled(x, out, R: tl.constexpr, C: tl.constexpr):
     tl.store(out + row * C + column, tl.load(x + row + column * R) * 2)
 
 
+@tlx_xdsl.jit
+def long_body(x, y, out, rows, columns, R: tl.constexpr, C: tl.constexpr):
+    """Much arithmetic with two matrices that lie the other way round, and with the row's number."""
+    row = tl.program_id(1) * R + tl.arange(0, R)[:, None]
+    column = tl.program_id(0) * C + tl.arange(0, C)[None, :]
+    inside = (row < rows) & (column < columns)
+    a = tl.load(x + row + column * rows, inside).to(tl.float32)
+    b = tl.load(y + row + column * rows, inside).to(tl.float32)
+    value = a
+    for _ in tl.static_range(6):
+        value = value * b + a * row
+        value = tl.where(value > 100, value - 100, value) * 0.125
+    tl.store(out + row * columns + column, value, inside)
+
+
 def numbers(shape, dtype):
     return RNG.integers(-50, 50, shape).astype(dtype)
 
@@ -69,3 +84,17 @@ def test_rows_that_are_not_there_are_not_read():
     x, out = numbers((20, 33), np.float32), np.empty((20, 33), np.float32)
     added[(3, 2)](x, y, out, 20, 33, 32, R=16, C=16, checks=True)
     np.testing.assert_array_equal(out, x + y.T[:20])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8])
+@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (17, 33)])
+def test_long_bodies(rows, columns, dtype):
+    x, y = numbers((columns, rows), dtype), numbers((columns, rows), dtype)
+    out = np.empty((rows, columns), np.float32)
+    long_body[(-(-columns // 32), -(-rows // 32))](x, y, out, rows, columns, R=32, C=32)
+    a, b = x.T.astype(np.float32), y.T.astype(np.float32)
+    value, row = a, np.arange(rows, dtype=np.float32)[:, None]
+    for _ in range(6):
+        value = value * b + a * row
+        value = np.where(value > 100, value - 100, value) * np.float32(0.125)
+    np.testing.assert_allclose(out, value, rtol=1e-4, atol=1e-3)
