@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xdsl.ir import Attribute
-
 from tlx_xdsl.dialects.base import is_float
 
 from ..bufferize.plan_arena import aligned
@@ -26,30 +24,15 @@ REGISTERS_FOR_OTHERS = 6
 
 def write_product(fn: FunctionEmitter, a: View, b: View, c: View) -> bool:
     """Add the product of `a` (MxK) and `b` (KxN) to `c` (MxN); False if a plain nest must do it."""
-    element = c.element
     if not all(isinstance(size, int) for size in (*a.sizes, *b.sizes, *c.sizes)) or c.strides[1] != 1:
         return False
+    element = c.element
     if c.in_register not in (F32, F64, I32, I64) or any(is_float(each.element) != is_float(element) for each in (a, b)):
         return False
-    at = 0
-    for each in (a, b):
-        if each.in_register != c.in_register:
-            at += aligned(_count(each) * c.bytes)
-    if at:
-        memory, used = fn.temporary(at), 0
-        converted: list[View] = []
-        for each in (a, b):
-            if each.in_register == c.in_register:
-                converted.append(each)
-                continue
-            place = fn.b.gep(I8, memory, fn.b.index(used)) if used else memory
-            converted.append(_converted(fn, each, place, element))
-            used += aligned(_count(each) * c.bytes)
-        a, b = converted
-    if b.strides[1] != 1:
-        return False
     fn.streams = False
-    _Product(fn, a, b, c).write()
+    product = _Product(fn, a, b, c)
+    product.prepare()
+    product.write()
     return True
 
 
@@ -59,22 +42,19 @@ def _count(view: View) -> int:
     return rows * columns
 
 
-def _converted(fn: FunctionEmitter, view: View, place: Value, element: Attribute) -> View:
-    """A copy of a matrix with elements of another type."""
-    rows, columns = view.sizes
-    assert isinstance(rows, int) and isinstance(columns, int)
-    copy = dense(place, element, (rows, columns))
+def _convert(fn: FunctionEmitter, sizes: tuple[int, ...], read: Access, written: Access) -> None:
+    """Write elements as those of another type."""
+    element = written.view.element
 
     def convert(value: Value) -> Value:
         if is_float(element):
-            return rounded(fn, widened(fn, value, view.element), element)
-        return fn.b.resized(value, copy.in_register)
+            return rounded(fn, widened(fn, value, read.view.element), element)
+        return fn.b.resized(value, written.view.in_register)
 
     write_nest(fn, Nest(
-        view.sizes, (False, False), (Access(view, view.offset, view.strides),), (Access(copy, 0, copy.strides),),
-        (False,), lambda read, _old, _indices: [convert(read[0])], copy.bytes, vectorizable=True, has_indices=False,
+        sizes, (False,) * len(sizes), (read,), (written,), (False,), lambda found, _old, _indices: [convert(found[0])],
+        written.view.bytes, vectorizable=True, has_indices=False,
     ))  # fmt: skip
-    return copy
 
 
 class _Product:
@@ -87,9 +67,47 @@ class _Product:
         while lanes > 1 and columns % lanes:
             lanes //= 2
         self.lanes = lanes
+        self.in_panels = False
         accumulators = fn.features.registers - REGISTERS_FOR_OTHERS
         self.across = min(4 if fn.features.registers >= 32 else 2, columns // lanes)
         self.down = max(min(accumulators // self.across, rows, 6 if self.across > 2 else 8), 1)
+
+    def prepare(self) -> None:
+        """Copy the operands that are of another type, or that lie where they are slow to read.
+
+        What was copied of B are panels: all rows of the columns that tiles have, side by side.
+        """
+        copies_a = self.a.in_register != self.c.in_register or self.a.strides[1] != 1
+        self.in_panels = self.b.in_register != self.c.in_register or not isinstance(self.b.strides[0], int)
+        self.in_panels = self.in_panels or self.b.strides[1] != 1
+        needed = [aligned(_count(view) * self.c.bytes) for view, copied in
+                  ((self.a, copies_a), (self.b, self.in_panels)) if copied]  # fmt: skip
+        if not needed:
+            return
+        memory = self.fn.temporary(sum(needed))
+        element = self.c.element
+        if copies_a:
+            sizes = (self.rows, self.depth)
+            copy = dense(memory, element, sizes)
+            _convert(self.fn, sizes, Access(self.a, self.a.offset, self.a.strides), Access(copy, 0, copy.strides))
+            self.a = copy
+        if self.in_panels:
+            place = self.fn.b.gep(I8, memory, self.fn.b.index(needed[0])) if copies_a else memory
+            self._make_panels(dense(place, element, (self.depth, self.columns)))
+
+    def _make_panels(self, copy: View) -> None:
+        b, read = self.fn.b, self.b
+        width = self.across * self.lanes
+        whole = self.columns // width
+        for first, count, size in ((0, whole, width), (whole * width, 1, self.columns - whole * width)):
+            if size and count:
+                strides = (multiply(b, size, read.strides[1]), *read.strides)
+                offset = add(b, read.offset, multiply(b, first, read.strides[1]))
+                _convert(
+                    self.fn, (count, self.depth, size), Access(read, offset, strides),
+                    Access(copy, first * self.depth, (size * self.depth, size, 1)),
+                )  # fmt: skip
+        self.b = copy
 
     def write(self) -> None:
         """The tiles: groups of columns, and for each of them all rows."""
@@ -130,11 +148,13 @@ class _Product:
         places = [self.c.place(b, (each, other)) for each in rows for other in columns]
         start = [load(b, self.c, place, 1, lanes) for place in places]
         of_a = [self.a.place(b, (each, 0)) for each in rows]
-        of_b = [self.b.place(b, (0, each)) for each in columns]
+        row_of_b = across * lanes if self.in_panels else self.b.strides[0]
+        start_of_b = multiply(b, column, self.depth) if self.in_panels else self.b.place(b, (0, column))
+        of_b = [add(b, start_of_b, each * lanes) for each in range(across)]
         a_views = [replace(self.a, base=address(b, self.a, place)) for place in of_a]
         b_views = [replace(self.b, base=address(b, self.b, place)) for place in of_b]
         with b.loop(b.index(0), b.index(self.depth), b.index(1), start) as (k, sums, following):
-            in_a, in_b = multiply(b, k, self.a.strides[1]), multiply(b, k, self.b.strides[0])
+            in_a, in_b = multiply(b, k, self.a.strides[1]), multiply(b, k, row_of_b)
             vectors = [load(b, view, in_b, 1, lanes) for view in b_views]
             for number, view in enumerate(a_views):
                 element = load(b, view, in_a)
