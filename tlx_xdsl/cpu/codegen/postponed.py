@@ -106,7 +106,7 @@ class Postponed:
         b.begin(filled)
 
     def operand(self, b: Builder, buffer: View, fill: Callable[[], None]) -> View:
-        """What the product reads: the source, or the buffer."""
+        """Return the view that the product reads: of the source, or of the buffer."""
         assert self.state is not None and self.base is not None and self.source is not None
         if self.is_direct:
             return self.source
