@@ -63,19 +63,29 @@ class Postponed:
         b.store(constant(_EMPTY, I32), self.state, 4)
 
     def copy(
-        self, b: Builder, source: View, sizes: tuple[Number, ...], fill: Callable[[], None], copy: Callable[[], None]
+        self,
+        b: Builder,
+        source: View,
+        sizes: tuple[Number, ...],
+        fill: Callable[[], None],
+        copy: Callable[[], None],
+        copy_all: Callable[[], None] | None,
     ) -> None:
-        """Note the source if all elements are there; else fill the buffer, unless that is done, and copy."""
-        assert self.state is not None and self.base is not None
+        """Note the source if all elements are there; else fill the buffer, unless that is done, and copy.
+
+        All elements are copied, too, where there is a function that does so: in another order they are slow to read.
+        """
+        assert self.state is not None
         whole: Value | None = None
         for size, wanted in zip(sizes, memref.sizes_of(self.buffer.type), strict=True):
             if size != wanted:
                 same = b.compare("icmp eq", as_value(size), as_value(wanted or 0))
                 whole = same if whole is None else b.binary("and", whole, same)
-        self.source = source
-        if whole is None and not self.is_repeated:
-            self.is_direct = True
-            return
+        if copy_all is None:
+            self.source = source
+            if whole is None and not self.is_repeated:
+                self.is_direct = True
+                return
         direct, copies, done = b.name(), b.name(), b.name()
         if whole is None:
             b.branch(direct)
@@ -86,12 +96,20 @@ class Postponed:
             copy()
             b.branch(done)
         b.begin(direct)
+        if copy_all is None:
+            self._note(b, source)
+        else:
+            b.store(constant(_COPIED, I32), self.state, 4)
+            copy_all()
+        b.branch(done)
+        b.begin(done)
+
+    def _note(self, b: Builder, source: View) -> None:
+        assert self.state is not None and self.base is not None
         b.store(constant(_DIRECT, I32), self.state, 4)
         b.store(address(b, source, source.offset), self.base, 8)
         for stride, slot in zip(source.strides, self.strides, strict=True):
             b.store(as_value(stride), slot, 8)
-        b.branch(done)
-        b.begin(done)
 
     def _fill(self, b: Builder, fill: Callable[[], None]) -> None:
         assert self.state is not None
@@ -107,10 +125,12 @@ class Postponed:
 
     def operand(self, b: Builder, buffer: View, fill: Callable[[], None]) -> View:
         """Return the view that the product reads: of the source, or of the buffer."""
-        assert self.state is not None and self.base is not None and self.source is not None
-        if self.is_direct:
+        assert self.state is not None and self.base is not None
+        if self.is_direct and self.source is not None:
             return self.source
         self._fill(b, fill)
+        if self.source is None:
+            return buffer
         direct = b.compare("icmp eq", b.load(I32, self.state, align=4), constant(_DIRECT, I32))
         base = b.select(direct, b.load(PTR, self.base, align=8), address(b, buffer, buffer.offset))
         strides: list[Number] = []

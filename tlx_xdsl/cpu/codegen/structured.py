@@ -134,7 +134,10 @@ def copy(fn: FunctionEmitter, op: memref.CopyOp) -> None:
         return
     source, target = (fn.views[value] for value in op.operands)
     sizes = tuple(_known(one, other) for one, other in zip(source.sizes, target.sizes, strict=True))
-    wait.copy(fn.b, source, sizes, partial(_fill, fn, wait), lambda: _move(fn, op, lambda strides: strides))
+    buffer = fn.views[wait.buffer]
+    turns = source.strides[0] == 1 and source.strides[1] != 1
+    whole = partial(_write_move, fn, replace(source, sizes=buffer.sizes), buffer) if turns else None
+    wait.copy(fn.b, source, sizes, partial(_fill, fn, wait), lambda: _move(fn, op, lambda strides: strides), whole)
 
 
 def _fill(fn: FunctionEmitter, wait: Postponed) -> None:
