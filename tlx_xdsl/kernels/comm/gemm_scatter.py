@@ -6,7 +6,7 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
 * Order. A rank begins with the tiles of the next rank and ends with its own. So what it sends is under way while it
   multiplies, no two ranks send to one at a time, and what it needs for its own tiles was sent a round of tiles ago.
 * Tiles of others. The epilogue rounds the f32 sums to the type of A and stores them to memory of its own GPU, where
-  each program has room for a few tiles (`outgoing`). The copier, one warp of each program, stores them to the owner,
+  each program has room for a few tiles (`outgoing`). The copier, two warps of each program, stores them to the owner,
   and signals. Nothing else waits for the way to the other GPU: all programs end a tile at about the same time, and what
   they send takes nearly as long as the next tile. TMA would have the loads of the product wait for such stores.
 * Tiles of its own. A consumer waits for the signals of this tile and begins to load the others' parts, then multiplies,
@@ -35,7 +35,7 @@ from ..gemm.epilogue import halves
 from ..rings import next_place
 from .signals import FIRST, announce_launch, count_program, counters, launch_number
 
-COPIED = tl.constexpr(1024)
+COPIED = tl.constexpr(2048)
 """Elements that a copier has in flight."""
 
 
@@ -333,7 +333,7 @@ def gemm_reduce_scatter(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
             count_program(pads, number)
 
-        with tlx.async_task(num_warps=1, registers=40):  # copier
+        with tlx.async_task(num_warps=2, registers=40):  # copier
             send_tiles(
                 outgoing, staging, pads, rank, number, items, owned, by_owner, ready, free, BLOCK_M * BLOCK_N, SLOTS,
                 LIMIT,

@@ -18,7 +18,15 @@ import tlx_xdsl.language.tlx as tlx
 from ..gemm.device import multiply_steps, tile_offsets
 from ..gemm.pingpong import load_step
 from ..rings import TURN_THREADS, next_place
-from .gemm_scatter import add_parts, expect_parts, hand_over, outgoing_tile, owner_and_tile, send_parts, send_tiles
+from .gemm_scatter import (
+    add_parts,
+    expect_parts,
+    hand_over,
+    outgoing_tile,
+    owner_and_tile,
+    send_parts,
+    send_tiles,
+)
 from .signals import announce_launch, count_program, launch_number
 
 
@@ -145,7 +153,7 @@ def gemm_reduce_scatter_pingpong(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
             count_program(pads, number)
 
-        with tlx.async_task(num_warps=1, registers=40):  # copier
+        with tlx.async_task(num_warps=2, registers=40):  # copier
             send_tiles(
                 outgoing, staging, pads, rank, number, items, owned, by_owner, ready, free, BLOCK_M * BLOCK_N, SLOTS,
                 LIMIT,

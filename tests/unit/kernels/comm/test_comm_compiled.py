@@ -58,7 +58,7 @@ def test_collectives(function, options, world):
     assert re.search(r"ld\.global\.v4\.b32", result.ptx)
     assert re.search(r"st\.global\.v4\.b32", result.ptx)
     assert not re.search(r"(ld|st)\.global\.(v2\.)?b16", result.ptx)
-    assert "sys.release" in result.ptx
+    assert fenced_signals_of(result.ptx, "exch")
     assert "multimem" not in result.ptx
 
 
@@ -108,6 +108,12 @@ def signals_of(ptx: str) -> list[str]:
     return re.findall(r"(?:red|atom)\.global\.(?:sys\.release|release\.sys)\.add\.u64", ptx)
 
 
+def fenced_signals_of(ptx: str, operation: str) -> list[str]:
+    """Relaxed signals to other GPUs that follow a fence: one for all of them, where each release would wait."""
+    _, _, rest = ptx.partition("fence.acq_rel.sys")
+    return re.findall(rf"(?:red|atom)\.global\.(?:sys\.relaxed|relaxed\.sys)\.{operation}\.[bu]64", rest)
+
+
 @pytest.mark.parametrize(
     ("world", "columns", "config"), [(*each, None) for each in WIDE] if volume.is_full() else [(2, 32, SMALL)]
 )
@@ -131,4 +137,4 @@ def test_all_gather_gemm(world, columns):
     # Threads copy to other GPUs, 16 bytes at a time: TMA would have the loads of the product wait.
     assert "cp.async.bulk.global.shared::cta.bulk_group" not in result.ptx
     assert re.search(r"st\.global\.v4\.b32", result.ptx)
-    assert signals_of(result.ptx)
+    assert fenced_signals_of(result.ptx, "add")
