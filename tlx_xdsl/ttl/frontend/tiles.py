@@ -68,10 +68,12 @@ def as_tiles(
 ) -> Tiles:
     """An operand that is a block of tiles; `like` is the type of the block that it is combined with."""
     match value:
-        case Unsettled(make=make, known=known):
+        case Unsettled(make=make, known=known, argument=argument):
             type_ = like or known
             if type_ is None:
-                raise visitor.error(node, f"{what} does not say the shape of {value.describe()}: give it 'shape='")
+                lacks = {"shape": "shape", "dtype": "type of the elements"}[argument]
+                message = f"{what} does not say the {lacks} of {value.describe()}: give it '{argument}='"
+                raise visitor.error(node, message)
             visitor.in_thread(node, what, "compute")
             return make(type_, node)
         case Tensor() | Piece():
@@ -382,7 +384,7 @@ def _unshaped_fill(call: Call, value: Value, shape: tuple[int, ...], what: str) 
         return make(TensorType(unit, list(shape)), call.node)
     units = {each.type.element_type for each in visitor.unit.buffers if isinstance(each.type.element_type, TileType)}
     known = TensorType(next(iter(units)), list(shape)) if len(units) == 1 else None
-    return Unsettled(make, known, f"a block of {value.describe()} whose type of elements is not known")
+    return Unsettled(make, known, f"a block of {value.describe()}", "dtype")
 
 
 def _dims(call: Call, rank: int, least: int = 0) -> list[int]:
@@ -407,9 +409,11 @@ def _broadcast(call: Call) -> Value:
     dims = _dims(call, len(x.shape))
     if call.given("shape"):
         return _spread(call, x, dims, _shape(call))
-    return Unsettled(
-        lambda like, node: _spread(call, x, dims, tuple(like.get_shape())), None, "what 'ttl.block.broadcast' repeats"
-    )
+
+    def make(like: TensorType[Attribute], _: ast.AST) -> Tiles:
+        return _spread(call, x, dims, tuple(like.get_shape()))
+
+    return Unsettled(make, None, "what 'ttl.block.broadcast' repeats", "shape")
 
 
 def _spread(call: Call, x: Tiles, dims: Sequence[int], shape: tuple[int, ...]) -> Tiles:

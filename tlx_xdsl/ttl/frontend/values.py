@@ -268,6 +268,8 @@ class Unsettled(Value):
     known: TensorType[Attribute] | None
     """The type where no user says one."""
     what: str
+    argument: str
+    """The argument that would say what is not known: `shape` or `dtype`."""
 
     def describe(self) -> str:
         """Say what it is."""
