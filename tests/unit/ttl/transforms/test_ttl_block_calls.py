@@ -160,7 +160,7 @@ def posted(x, out):
 @needs_compiler
 @pytest.mark.parametrize("profile", PROFILES)
 def test_signposts_are_zones(profile):
-    """Nothing that begins the thread is in a zone of a loop's body, and no name is used outside of its braces."""
+    """Statements of the loop are in the zone, those that begin the thread are not, and all names are in scope."""
     x = np.arange(64 * 32, dtype=np.float32).reshape(64, 32) / 4096
     out = np.full_like(x, np.nan)
     options = Options(profile=profile, schedule=False, zones=True, lines=False)
