@@ -63,7 +63,10 @@ def test_a_run_on_ranks(capsys, tmp_path):
     [
         ((), "--arg x: 'symmetric' is of several ranks, add --ranks N"),
         (("--ranks", "2", "--check", "out=src[1 - rank]"), "--check out of rank 0: 16 of 16 elements differ"),
-        (("--ranks", "2", "--stage", "ptx"), "the stage 'ptx' runs on one GPU, and ranks=2"),
+        (("--ranks", "2", "--stage", "ptx", "--launches", "2"), "the stage 'ptx' runs one launch of each rank"),
+        (("--ranks", "-1"), "--ranks: expected a number of GPUs of at least 1, found -1"),
+        (("--ranks", "2", "--stage", "ptx", "--compare"), "--compare: of one GPU, without --ranks"),
+        (("--ranks", "2", "--stage", "cpu"), "the stage 'cpu' runs each program to its end"),
         (("--ranks", "2", "--launches", "0"), "launches must be at least 1, found 0"),
     ],
 )

@@ -157,7 +157,7 @@ def checked(
         if not report.findings and not subject.sizes[0] and not report.ranks:
             report = replace(report, remarks=(*report.remarks, *subject.others()))
     if report.ranks:
-        report = replace(report, final="the PTX machine runs kernels on one GPU")
+        report = replace(report, final="on several ranks tlx run --stage ptx runs it")
         return with_rank_proofs(report, scopes, launches) if prove and compiles else report
     if stages is None or PTX in stages:
         # What it takes to load is not for a check without it.
