@@ -373,3 +373,16 @@ def test_a_check_has_proofs_of_all_numbers_of_ranks():
     assert "the protocol of 'meet' at ranks=3 is proved for 715,827,882 launches of each rank" in str(report)
     with pytest.raises(InputTypeError):
         tlx_xdsl.check(meet, 1, ranks=(2,), arguments=lambda ranks: 1, BUG="", prove=True)
+
+
+@tlx_xdsl.jit
+def copied_by_tma(desc, pads):
+    tile = desc.load([0, 0])
+    desc.store([0, 0], tile)
+    tlx.signal(tlx.peer(pads, tlx.rank(pads)), 0)
+
+
+def test_descriptors_are_not_followed():
+    given = [tlx_xdsl.TensorDescriptor.from_tensor(np.zeros((16, 16), np.float32), [16, 16]) for _ in range(2)]
+    reason = reason_of(copied_by_tma, {"desc": given, "pads": symmetric(2, 1, np.int32)})
+    assert "tensor descriptors of the host are not followed across ranks" in reason
