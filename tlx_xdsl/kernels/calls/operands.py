@@ -334,3 +334,9 @@ def dispatch_modes(torch: Any) -> Callable[[], int]:
 def transforms_are_active(torch: Any) -> Callable[[], bool]:
     """Return what says whether `torch.func` transforms the call. Without it it may: torch is asked."""
     return _private(torch, "_are_functorch_transforms_active") or (lambda: True)
+
+
+def is_last_backward(torch: Any) -> bool:
+    """Return whether the backward pass that runs is the last one of its graph, as far as torch says so."""
+    keeps_graph = _private(torch, "_autograd._get_current_graph_task_keep_graph")
+    return keeps_graph is not None and not keeps_graph()

@@ -23,6 +23,10 @@ class ProductConfig:
     consumers: int = 2
     pingpong: bool = False
     """Whether each of two consumers has tiles of its own (`gemm_reduce_scatter`)."""
+    chunk: int | None = None
+    """Columns of A that are sent at a time, a power of two (`all_gather_gemm`), or None: chosen."""
+    pieces: int | None = None
+    """Pieces of a tile's rows, which are sent and signalled one by one (`all_gather_gemm`), or None: chosen."""
 
     @property
     def parts(self) -> int:

@@ -23,7 +23,17 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .signals import FIRST, after, announce_launch, count_program, counters, launch_number, signal_others, wait_for
+from .signals import (
+    FIRST,
+    after,
+    announce_launch,
+    count_program,
+    counters,
+    launch_number,
+    publish,
+    signal_others,
+    wait_for_others,
+)
 
 
 @tlx_xdsl.jit
@@ -83,8 +93,7 @@ def dispatch(
             tl.store(tlx.peer(arrived, owner) + rank, tl.load(counts + owner))
     signal_others(pads, rank, number, 1)
     count_program(pads, number)
-    for i in tl.static_range(1, world):
-        wait_for(pads, rank, after(rank, i, world), number, 1, LIMIT)
+    wait_for_others(pads, rank, number, 1, LIMIT)
 
 
 @tlx_xdsl.jit
@@ -106,8 +115,10 @@ def combine(
         for place in range(tl.program_id(0), tl.load(tlx.peer(arrived, rank) + to), tl.num_programs(0)):
             source = y + (to * capacity + place).to(tl.int64) * width
             copy_row(source, tlx.peer(back, to) + (rank * capacity + place).to(tl.int64) * width, width, BLOCK)
+    publish()
+    for i in tl.static_range(1, world + 1):
         # All programs of a rank add to one counter of each rank, this one among them.
-        tlx.signal(counters(pads, to), FIRST + world + rank)
+        tlx.signal(counters(pads, after(rank, i, world)), FIRST + world + rank, sem="relaxed")
     count_program(pads, number)
     for i in tl.static_range(world):
         counter = FIRST + world + after(rank, i, world)

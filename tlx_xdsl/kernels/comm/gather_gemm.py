@@ -3,19 +3,22 @@
 Rank r has rows r of A, M of them, and its own B (K, N); it gets all of A times its B: (world * M, N). The kernel is
 `gemm.cooperative`, without clusters, with another order of tiles and one more task.
 
-* The copier, one warp of each program, stores the rank's rows of A to all others, piece by piece: the rank before it
-  gets them first, then the one before that. So at no time do two ranks store to one, each rank gets first what it
-  multiplies first, and no multiprocessor is taken from the product. A signal follows each piece of PIECE rows; what is
-  waited for are the pieces of a tile's rows. The copier's threads load and store, since bulk copies to another GPU
-  hold up the loads of the product, which the same unit does: with them the product took up to a quarter longer.
+* Copiers, up to 3 warps of each program (a warp group with the producer's), store the rank's rows of A to all others,
+  piece by piece: the rank before it gets them first, then the one before that. So at no time do two ranks store to one,
+  each rank gets first what it multiplies first, and no multiprocessor is taken from the product. Where all tiles run at
+  once, all ranks get a piece together. A signal follows each piece, PIECE rows by CHUNK columns; pieces of the first
+  columns go first, for as many rows as are multiplied at once (BAND). A copier's threads load and store, since bulk
+  copies to another GPU hold up the loads of the product, which the same unit does: with them the product took up to a
+  quarter longer. While one copier waits until what it has stored is there, so that it may signal, others store.
 * Order of tiles. A rank begins with its own rows, which it reads where they are, and goes on with those of the next
-  rank. The producer waits for a tile's rows, and fences, before it loads them by TMA.
+  rank. The producer waits for CHUNK columns of a tile's rows, and fences, before it loads them by TMA: a tile begins
+  with its first columns, while the others are under way.
 * Reuse. Nothing is stored to a rank before it has begun this launch: it then has read what came in the last.
 
 Nothing is rounded on the way; sums are in f32 and rounded once: the bits of a product of the gathered A. Deterministic.
-Limits: two consumers or more, M a multiple of BLOCK_M, rows of A side by side. Signals: one for each piece and rank
-that gets it, and world - 1 for the beginning. Memory on each rank: world * M * K * 2 bytes, of which the own rows stay
-unused.
+Limits: two consumers or more, M a multiple of BLOCK_M, rows of A side by side, K a multiple of CHUNK, and CHUNK a power
+of two and a multiple of BLOCK_K, or 0: whole rows. Signals: one for each piece and rank that gets it, and world - 1 for
+the beginning. Memory on each rank: world * M * K * 2 bytes, of which the own rows stay unused.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -30,32 +33,91 @@ from ..gemm.cooperative import load_strips, tile_rings, wait_for_stage
 from ..gemm.device import divided, tile_offsets
 from ..gemm.epilogue import store_tile
 from ..rings import next_place
-from .gemm_scatter import copy_elements, multiplied_tile
-from .signals import FIRST, after, announce_launch, count_program, counters, launch_number
+from .gemm_scatter import multiplied_tile
+from .signals import FIRST, after, announce_launch, count_program, counters, launch_number, publish
+
+COPIED = tl.constexpr(1024)
+"""Elements that a copier has in flight, at most."""
 
 
 @tlx_xdsl.jit
-def arrivals_of_rows(pads, source, block, blocks):
-    """The counter of a block of rows of another rank; it follows those of the launches that have begun."""
-    return FIRST + tlx.world_size(pads) + source * blocks + block
+def arrivals_of_rows(pads, source, block, chunk, blocks, chunks):
+    """The counter of some columns of a block of rows of another rank; it follows those of launches that have begun."""
+    return FIRST + tlx.world_size(pads) + (source * blocks + block) * chunks + chunk
+
+
+@tlx_xdsl.jit
+def chunks_of(K, CHUNK: tl.constexpr):
+    """Pieces of a row: of CHUNK columns each, or the row itself where CHUNK is 0."""
+    if CHUNK == 0:
+        return 1
+    return K // CHUNK
+
+
+@tlx_xdsl.jit
+def copy_piece(a, targets, K, ROWS: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr, AT_ONCE: tl.constexpr):
+    """Copy ROWS rows of CHUNK elements, or whole ones, of K, to the same place of each target.
+
+    A block is of BLOCK elements; those of AT_ONCE rows are under way together.
+    """
+    RANKS: tl.constexpr = len(targets)
+    lanes = tl.arange(0, BLOCK)
+    at = 0
+    for _ in range(1 if CHUNK == 0 else ROWS // AT_ONCE):
+        for column in range(0, ROWS * K if CHUNK == 0 else CHUNK, BLOCK):
+            values = ()
+            for row in tl.static_range(AT_ONCE):
+                values += (tl.load(a + (at + row * K + column) + lanes),)
+            for row in tl.static_range(AT_ONCE):
+                for i in tl.static_range(RANKS):
+                    tl.store(targets[i] + (at + row * K + column) + lanes, values[row])
+        at += AT_ONCE * K
+
+
+@tlx_xdsl.jit
+def send_band(
+    a, gathered, pads, rank, copier, copiers, row, rows, M, K, FIRST_RANK: tl.constexpr, RANKS: tl.constexpr,
+    BLOCK_M: tl.constexpr, PIECE: tl.constexpr, CHUNK: tl.constexpr, COPIED: tl.constexpr,
+):  # fmt: skip
+    """Store a copier's pieces of rows `row` to `row + rows` to RANKS ranks, and signal each.
+
+    The first of these is FIRST_RANK places before this one.
+    """
+    world: tl.constexpr = tlx.world_size(pads)
+    chunks = chunks_of(K, CHUNK)
+    BLOCK: tl.constexpr = COPIED if CHUNK == 0 else min(COPIED, CHUNK)
+    AT_ONCE: tl.constexpr = COPIED // BLOCK
+    for number in range(copier, rows // PIECE * chunks, copiers):
+        chunk = number // (rows // PIECE)
+        first = row + number % (rows // PIECE) * PIECE
+        at = first.to(tl.int64) * K + chunk * CHUNK
+        targets = ()
+        for i in tl.static_range(RANKS):
+            to = after(rank, world - FIRST_RANK - i, world)
+            targets += (tlx.peer(gathered, to) + (rank * M).to(tl.int64) * K + at,)
+        copy_piece(a + at, targets, K, PIECE, CHUNK, BLOCK, AT_ONCE)
+        publish()
+        counter = arrivals_of_rows(pads, rank, first // BLOCK_M, chunk, M // BLOCK_M, chunks)
+        for i in tl.static_range(RANKS):
+            tlx.signal(counters(pads, after(rank, world - FIRST_RANK - i, world)), counter, sem="relaxed")
 
 
 @tlx_xdsl.jit
 def send_rows(
-    a, gathered, pads, rank, launch, M, K, BLOCK_M: tl.constexpr, PIECE: tl.constexpr, BLOCK: tl.constexpr,
-    LIMIT: tl.constexpr,
+    a, gathered, pads, rank, launch, copier, copiers, M, K, BAND, BLOCK_M: tl.constexpr, PIECE: tl.constexpr,
+    CHUNK: tl.constexpr, COPIED: tl.constexpr, TOGETHER: tl.constexpr, LIMIT: tl.constexpr,
 ):  # fmt: skip
-    """Store this program's pieces of the rank's rows to all others, and signal each."""
+    """A copier: store the rank's rows to all others, to one after the other or to all TOGETHER."""
     world: tl.constexpr = tlx.world_size(pads)
     for i in tl.static_range(1, world):
         to = after(rank, world - i, world)
         tlx.wait_signal(counters(pads, rank), FIRST + to, launch, limit_ns=LIMIT)
-        target = tlx.peer(gathered, to) + (rank * M).to(tl.int64) * K
-        for piece in range(tl.program_id(0), M // PIECE, tl.num_programs(0)):
-            at = (piece * PIECE).to(tl.int64) * K
-            copy_elements(a + at, target + at, PIECE * K, BLOCK)
-            counter = arrivals_of_rows(pads, rank, piece // (BLOCK_M // PIECE), M // BLOCK_M)
-            tlx.signal(counters(pads, to), counter)
+        if not TOGETHER or i == world - 1:
+            for row in range(0, M, BAND):
+                send_band(
+                    a, gathered, pads, rank, copier, copiers, row, tl.minimum(BAND, M - row), M, K,
+                    1 if TOGETHER else i, world - 1 if TOGETHER else 1, BLOCK_M, PIECE, CHUNK, COPIED,
+                )  # fmt: skip
 
 
 @tlx_xdsl.jit
@@ -91,17 +153,18 @@ def multiply_tiles(
 
 @tlx_xdsl.jit
 def all_gather_gemm(
-    a, a_desc, gathered, gathered_desc, b_desc, c_desc, pads, M, N, K,
+    a, a_desc, gathered, gathered_desc, b_desc, c_desc, pads, M, N, K, BAND,
     GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, B_COLUMNS: tl.constexpr,
-    CONSUMERS: tl.constexpr, PIECE: tl.constexpr, COPIED: tl.constexpr, LIMIT: tl.constexpr = None,
+    CONSUMERS: tl.constexpr, PIECE: tl.constexpr, CHUNK: tl.constexpr, COPIED: tl.constexpr,
+    TOGETHER: tl.constexpr, COPIERS: tl.constexpr, LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """C = the rows of A of all ranks, M each, times B; see the file's top.
 
     `a` are this rank's rows, `gathered` has room for all, (world * M, K), and `gathered_desc` is of this rank's memory
-    there. OWNER_FACTOR and OWNER_SHIFT divide by the tiles of the rows of one rank. The copier has
-    COPIED elements in flight, which divide a piece.
+    there. OWNER_FACTOR and OWNER_SHIFT divide by the tiles of the rows of one rank. Copiers send
+    BAND rows after each other, a multiple of BLOCK_M, and have COPIED elements in flight each, which divide a piece.
     """
     world: tl.constexpr = tlx.world_size(pads)
     PART_M: tl.constexpr = BLOCK_M // CONSUMERS
@@ -118,6 +181,8 @@ def all_gather_gemm(
     owned = M // BLOCK_M * tl.cdiv(N, BLOCK_N)
     items = tl.cdiv(owned * world - tl.program_id(0), tl.num_programs(0))
     num_k = tl.cdiv(K, BLOCK_K)
+    chunks = chunks_of(K, CHUNK)
+    steps = num_k // chunks
 
     tiles_a, b = tile_rings(dtype, CONSUMERS, PART_M, (BLOCK_N, 0), BLOCK_K, NUM_STAGES, False, B_COLUMNS)
     c = tlx.local_alloc((PART_M, PART_N), tlx.dtype_of(c_desc), CONSUMERS * BUFFERS)
@@ -146,24 +211,30 @@ def all_gather_gemm(
             for item in range(items):
                 source, tile = source_and_tile(item, rank, owned, by_owner, world)
                 off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
-                if source != rank:
-                    counter = arrivals_of_rows(pads, source, off_m // BLOCK_M, M // BLOCK_M)
-                    tlx.wait_signal(counters(pads, rank), counter, launch * (BLOCK_M // PIECE), limit_ns=LIMIT)
-                    tlx.fence("async_global")
-                for k in range(num_k):
-                    wait_for_stage(empty, None, stage, phase, 0, 1)
-                    if source == rank:
-                        load_strips(
-                            a_desc, (b_desc,), tiles_a, b, full, stage, off_m, (off_n,), k, 0,
-                            False, B_COLUMNS, CONSUMERS, 1, PART_M, BLOCK_K, STAGE_BYTES,
-                        )  # fmt: skip
-                    else:
-                        load_strips(
-                            gathered_desc, (b_desc,), tiles_a, b, full, stage, source * M + off_m, (off_n,), k, 0,
-                            False, B_COLUMNS, CONSUMERS, 1, PART_M, BLOCK_K, STAGE_BYTES,
-                        )  # fmt: skip
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                for chunk in range(chunks):
+                    if source != rank:
+                        counter = arrivals_of_rows(pads, source, off_m // BLOCK_M, chunk, M // BLOCK_M, chunks)
+                        tlx.wait_signal(counters(pads, rank), counter, launch * (BLOCK_M // PIECE), limit_ns=LIMIT)
+                        tlx.fence("async_global")
+                    for k in range(chunk * steps, (chunk + 1) * steps):
+                        wait_for_stage(empty, None, stage, phase, 0, 1)
+                        if source == rank:
+                            load_strips(
+                                a_desc, (b_desc,), tiles_a, b, full, stage, off_m, (off_n,), k, 0,
+                                False, B_COLUMNS, CONSUMERS, 1, PART_M, BLOCK_K, STAGE_BYTES,
+                            )  # fmt: skip
+                        else:
+                            load_strips(
+                                gathered_desc, (b_desc,), tiles_a, b, full, stage, source * M + off_m, (off_n,), k, 0,
+                                False, B_COLUMNS, CONSUMERS, 1, PART_M, BLOCK_K, STAGE_BYTES,
+                            )  # fmt: skip
+                        stage, phase = next_place(stage, phase, NUM_STAGES)
 
-        with tlx.async_task(num_warps=1, registers=40):  # copier
-            send_rows(a, gathered, pads, rank, launch, M, K, BLOCK_M, PIECE, COPIED, LIMIT)
             count_program(pads, launch)
+
+        with tlx.async_task(num_warps=1, replicate=COPIERS, registers=40):  # copiers
+            copier = tl.program_id(0) * COPIERS + tlx.async_task_replica_id()
+            send_rows(
+                a, gathered, pads, rank, launch, copier, tl.num_programs(0) * COPIERS, M, K, BAND,
+                BLOCK_M, PIECE, CHUNK, COPIED, TOGETHER, LIMIT,
+            )  # fmt: skip

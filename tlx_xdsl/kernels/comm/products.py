@@ -20,8 +20,8 @@ from ..gemm.device import divisor, order_of_tiles
 from ..operators import comm as operators
 from .collectives import all_gather, all_reduce, gather_launch
 from .config import ProductConfig
-from .gather_gemm import all_gather_gemm as gather_kernel
-from .gemm_scatter import COPIED, gemm_reduce_scatter as scatter_kernel
+from .gather_gemm import COPIED, all_gather_gemm as gather_kernel
+from .gemm_scatter import gemm_reduce_scatter as scatter_kernel
 from .gemm_scatter_pingpong import gemm_reduce_scatter_pingpong as scatter_pingpong
 from .launches import call, check_contiguous, here, launch_on, local, memory, operands_of, pads_of, results, values_of
 
@@ -40,8 +40,17 @@ _FEW_STEPS = 2560
 GATHER = (ProductConfig(stages=4, buffers=1), ProductConfig(block_n=128, stages=5, buffers=1))
 """Of `all_gather_gemm`: that for wide results, and that for others."""
 
-_PIECES = 16
-"""Pieces of the rows of a tile, which are signalled one by one."""
+_BALANCED = 2016
+"""Products of a received element that take as long as its way to a rank: 750 TFLOP/s and 372 GB/s, of H200s."""
+
+_HURRIED = 0.5
+"""The share of a product's time that the ways to other ranks take, from which on programs copy with more warps.
+
+These hold up a product, by some percent, and fewer warps store no more than 220 GB/s.
+"""
+
+_LEAST_CHUNK = 256
+"""Columns of a piece, at least; else a piece has whole rows."""
 
 _FEW_ROWS = 64
 """Rows of a rank below which most of a tile would be other ranks' rows."""
@@ -183,7 +192,10 @@ def _scatter(
             "outgoing": outgoing,
         },
         {"staging": staging, "pads": pads, **sizes},
-        _constants(tile, A_COLUMNS=a_columns, B_COLUMNS=b_columns, SLOTS=_SLOTS), left[0],
+        _constants(
+            tile, A_COLUMNS=a_columns, B_COLUMNS=b_columns, SLOTS=_SLOTS,
+            COPY_WARPS=2 if _way(world, k) > _HURRIED else 1,
+        ), left[0],
         {"a_desc": "a", "b_desc": "b", "out_desc": source, "outgoing": "outgoing"}, aligned=("outgoing",),
     )  # fmt: skip
     return launch, here(ranks, outgoing)
@@ -213,6 +225,33 @@ def _prepare_all_reduce(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> P
 # --- all-gather + GEMM ------------------------------------------------------------------------------------------------
 
 
+def _way(world: int, products: int) -> float:
+    """The time of the ways to other ranks beside that of the product, where an element that comes is in `products`.
+
+    >>> round(_way(2, 4096), 2), round(_way(4, 1024), 2)
+    (0.25, 1.48)
+    """
+    return (world - 1) / world * _BALANCED / products
+
+
+def _pieces(tile: ProductConfig, way: float, k: int, *, together: bool) -> tuple[int, int, int]:
+    """The warps that copy, and the rows and columns of K of a piece, 0 for all of them.
+
+    A tile waits for its first columns alone, and a signal costs as much as some KiB. Where all tiles are multiplied
+    `together`, most wait from the start; where the way takes longer than the product, tiles wait for rows in any case.
+    """
+    if together:
+        copiers, pieces, chunk = 3, 64, 512
+    elif way > _HURRIED:
+        copiers, pieces, chunk = 3, 16, 2048 if way > 1 else 1024
+    else:
+        copiers, pieces, chunk = 1, 16, 0
+    chunk = min(k & -k, tile.chunk or chunk)
+    if chunk < min(_LEAST_CHUNK, tile.chunk or _LEAST_CHUNK):
+        pieces, chunk = 16, 0
+    return copiers, tile.block_m // (tile.pieces or pieces), chunk
+
+
 def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     ranks, config = options
     left, right = _factors("all_gather_gemm", tensors, ranks)
@@ -224,33 +263,41 @@ def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepa
         raise ValueError(f"{left[0].what}: expected a multiple of {tile.block_m} rows for this kernel, got {m}")
     out = results(left, tensors[2], ranks, (m * world, n))
     sizes, _, tiles = _sizes(m, n, k, world, tile)
-    rows, piece = tile.block_m // tile.consumers, tile.block_m // _PIECES
-    # The largest power of two that divides a piece.
-    copied = min(COPIED.value, (piece * k) & -(piece * k))
+    rows = tile.block_m // tile.consumers
     dtype = left[0].value.dtype
 
-    blocks = m // tile.block_m
+    programs = min(tiles, multiprocessors(left[0]))
+    together = tiles <= programs
+    copiers, piece, chunk = _pieces(tile, _way(world, n), k, together=together)
+    # The largest power of two that divides a piece.
+    copied = min(COPIED.value, (piece * (chunk or k)) & -(piece * (chunk or k)))
+    blocks, chunks = m // tile.block_m, k // chunk if chunk else 1
+    # Rows whose tiles are multiplied at once.
+    band = max(1, programs // -(-n // tile.block_n)) * tile.block_m
 
     def make() -> Any:
         def source_of(signal: int) -> int:
-            return signal if signal < world else (signal - world) // blocks
+            return signal if signal < world else (signal - world) // (blocks * chunks)
 
         gathered = ranks.allocate((m * world, k), dtype)
-        return gathered, pads_of(ranks, "all_gather_gemm", world + world * blocks, source_of)
+        return gathered, pads_of(ranks, "all_gather_gemm", world + world * blocks * chunks, source_of)
 
     gathered, pads = memory(ranks, ("all_gather_gemm", m, n, k, str(dtype), tile), make)
     b_descs, b_columns = _described(right, (tile.block_k, tile.block_n))
     values = local(ranks, gathered)
     found = {"a": tensors[0], "b": tensors[1], "out": here(ranks, [each.value for each in out])}
     launch = launch_on(
-        ranks, gather_kernel, min(tiles, multiprocessors(left[0])),
+        ranks, gather_kernel, programs,
         {
             "a": [each.value for each in left], "a_desc": _by_rows(left, (rows, tile.block_k)), "b_desc": b_descs,
             "gathered_desc": [describe(each, (m * world, k), (k, 1), (rows, tile.block_k)) for each in values],
             "c_desc": _by_rows(out, (rows, tile.part_n)),
         },
-        {"gathered": gathered, "pads": pads, **sizes},
-        _constants(tile, B_COLUMNS=b_columns, PIECE=piece, COPIED=copied), left[0],
+        {"gathered": gathered, "pads": pads, **sizes, "BAND": band},
+        _constants(
+            tile, B_COLUMNS=b_columns, PIECE=piece, CHUNK=chunk, COPIED=copied, TOGETHER=together,
+            COPIERS=copiers,
+        ), left[0],
         {"a": "a", "a_desc": "a", "b_desc": "b", "gathered_desc": "gathered", "c_desc": "out"}, aligned=("a",),
     )  # fmt: skip
     return Prepared({**found, "gathered": here(ranks, values)}, (launch,))

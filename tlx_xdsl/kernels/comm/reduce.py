@@ -21,7 +21,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .signals import after, count_program, counters, launch_number, signal_others, slot, wait_for
+from .signals import after, count_program, launch_number, signal_others, wait_for_others
 
 
 @tlx_xdsl.jit
@@ -54,8 +54,7 @@ def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr, L
             tl.store(target + offsets, value, offsets < n)
     signal_others(pads, rank, number, 0)
     count_program(pads, number)
-    for i in tl.static_range(1, world):
-        wait_for(pads, rank, after(rank, i, world), number, 0, LIMIT)
+    wait_for_others(pads, rank, number, 0, LIMIT)
     received = tlx.peer(staging, rank)
     for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
@@ -65,7 +64,7 @@ def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr, L
 
 @tlx_xdsl.jit
 def scatter_parts(x, staging, pads, rank, number, n, part, BLOCK: tl.constexpr, LIMIT: tl.constexpr):
-    """Store part s of x to rank s, for all s, and signal each; then wait for those that come to this rank."""
+    """Store part s of x to rank s, for all s, and signal; then wait for those that come to this rank."""
     world: tl.constexpr = tlx.world_size(pads)
     for i in tl.static_range(1, world + 1):
         to = after(rank, i, world)
@@ -75,11 +74,9 @@ def scatter_parts(x, staging, pads, rank, number, n, part, BLOCK: tl.constexpr, 
             offsets = block * BLOCK + tl.arange(0, BLOCK)
             mask = (offsets < part) & (begin + offsets < n)
             tl.store(target + offsets, tl.load(x + begin + offsets, mask), mask)
-        if i < world:
-            tlx.signal(counters(pads, to), slot(rank, world, 0), number, op="set")
+    signal_others(pads, rank, number, 0)
     count_program(pads, number)
-    for i in tl.static_range(1, world):
-        wait_for(pads, rank, after(rank, i, world), number, 0, LIMIT)
+    wait_for_others(pads, rank, number, 0, LIMIT)
     # What this rank has for itself was written by other threads, if there is no other rank.
     if world == 1:
         tl.debug_barrier()
@@ -126,17 +123,20 @@ def all_reduce_two_shot(x, staging, sums, pads, out, n, part, BLOCK: tl.constexp
 def load_parts(
     parts, pads, out, rank, number, first, n, part, PHASE: tl.constexpr, BLOCK: tl.constexpr, LIMIT: tl.constexpr
 ):  # fmt: skip
-    """Load part s from rank s, from element `first` of its memory on, for all others, as they signal."""
+    """Load part s from rank s, from element `first` of its memory on, for all others, when they have signalled."""
     world: tl.constexpr = tlx.world_size(pads)
-    for i in tl.static_range(1, world):
-        source = after(rank, i, world)
-        wait_for(pads, rank, source, number, PHASE, LIMIT)
-        values = tlx.peer(parts, source) + first
-        begin = source.to(tl.int64) * part
-        for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
-            offsets = block * BLOCK + tl.arange(0, BLOCK)
-            mask = (offsets < part) & (begin + offsets < n)
-            tl.store(out + begin + offsets, tl.load(values + offsets, mask), mask)
+    wait_for_others(pads, rank, number, PHASE, LIMIT)
+    # A block of all ranks at a time, so that the loads are under way together.
+    for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
+        offsets = block * BLOCK + tl.arange(0, BLOCK)
+        values = ()
+        for i in tl.static_range(1, world):
+            source = after(rank, i, world)
+            mask = (offsets < part) & (source.to(tl.int64) * part + offsets < n)
+            values += (tl.load(tlx.peer(parts, source) + first + offsets, mask),)
+        for i in tl.static_range(1, world):
+            begin = after(rank, i, world).to(tl.int64) * part
+            tl.store(out + begin + offsets, values[i - 1], (offsets < part) & (begin + offsets < n))
 
 
 @tlx_xdsl.jit

@@ -3,11 +3,12 @@
 A *plan* is one kernel with one grid and one shape. It has counters of its own, symmetric int64 `pads`. After REPORT
 others, a rank has
 
-    [launches that are counted, programs that this one has counted, then one counter for each signal]
+    [launches that each program has counted, at most FIRST programs, then one counter for each signal]
 
-`count_program` counts, so that nothing of the host enters: a CUDA graph that replays the launch counts on. Signals set
-their counter to the number of the launch, or add to it the same number of times in each launch; none is reset. At a
-launch each microsecond an int64 lasts for 290,000 years.
+`count_program` counts, so that nothing of the host enters: a CUDA graph that replays the launch counts on. Programs
+share no counter of launches, so counting is a load and a store. Signals set their counter to the number of the launch,
+or add to it the same number of times in each launch; none is reset. At a launch each microsecond an int64 lasts for
+290,000 years.
 
 Reuse of memory. A launch of a rank begins when the one before has ended, on a stream. So a signal of launch e + 1
 says that its rank has read all that it reads in launch e. Memory that is written before such a signal has come is there
@@ -22,8 +23,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-FIRST = tl.constexpr(2)
-"""The first counter of a signal."""
+FIRST = tl.constexpr(256)
+"""The first counter of a signal, and the most programs of a launch: more than a GPU has multiprocessors."""
 
 REPORT = tl.constexpr(4)
 """Counters before these: what a program has waited for in vain, as `tlx.wait_signal` writes it."""
@@ -38,21 +39,14 @@ def counters(pads, rank):
 @tlx_xdsl.jit
 def launch_number(pads):
     """The number of this launch, from 1 on, the same in all its programs."""
-    return tl.load(counters(pads, tlx.rank(pads))) + 1
+    return tl.load(counters(pads, tlx.rank(pads)) + tl.program_id(0)) + 1
 
 
 @tlx_xdsl.jit
 def count_program(pads, number):
-    """Count this program among those of its launch, of which the last one stores `number`; each does so once.
-
-    It may be the last that a program does, when nothing waits for it: the next launch begins when this one has ended.
-    """
-    own = counters(pads, tlx.rank(pads))
-    # All threads have read the number before it changes.
+    """Store that this program has run in launch `number`; each does so once, when its threads have read the number."""
     tl.debug_barrier()
-    if tl.atomic_add(own + 1, 1, sem="acq_rel", scope="gpu") == tl.num_programs(0) - 1:
-        tl.store(own + 1, 0)
-        tl.store(own, number)
+    tl.store(counters(pads, tlx.rank(pads)) + tl.program_id(0), number)
 
 
 @tlx_xdsl.jit
@@ -69,11 +63,31 @@ def slot(source, world: tl.constexpr, PHASE: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def publish():
+    """Let what this program's threads have written come before the relaxed signals that follow.
+
+    A release of each signal would wait for the signal before it, which takes as long as the way to a rank and back.
+    """
+    tl.debug_barrier()
+    tlx.fence("sys")
+
+
+@tlx_xdsl.jit
 def signal_others(pads, rank, number, PHASE: tl.constexpr):
     """Signal to the programs of this number on all other ranks that what was written is there."""
     world: tl.constexpr = tlx.world_size(pads)
+    publish()
     for i in tl.static_range(1, world):
-        tlx.signal(counters(pads, after(rank, i, world)), slot(rank, world, PHASE), number, op="set")
+        counter = slot(rank, world, PHASE)
+        tlx.signal(counters(pads, after(rank, i, world)), counter, number, op="set", sem="relaxed")
+
+
+@tlx_xdsl.jit
+def wait_for_others(pads, rank, number, PHASE: tl.constexpr, LIMIT: tl.constexpr):
+    """Wait until the programs of this number on all other ranks have signalled."""
+    world: tl.constexpr = tlx.world_size(pads)
+    for i in tl.static_range(1, world):
+        wait_for(pads, rank, after(rank, i, world), number, PHASE, LIMIT)
 
 
 @tlx_xdsl.jit
@@ -88,5 +102,6 @@ def announce_launch(pads, rank, number):
     """Program 0 signals to all other ranks that this one has begun launch `number`, so has ended those before."""
     world: tl.constexpr = tlx.world_size(pads)
     if tl.program_id(0) == 0:
+        publish()
         for i in tl.static_range(1, world):
-            tlx.signal(counters(pads, after(rank, i, world)), FIRST + rank, number, op="set")
+            tlx.signal(counters(pads, after(rank, i, world)), FIRST + rank, number, op="set", sem="relaxed")

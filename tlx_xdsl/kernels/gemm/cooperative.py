@@ -36,7 +36,7 @@ Epilogue. A tile goes through shared memory, in parts of PART_N columns: the sto
 is converted. Each consumer has BUFFERS buffers of its own in turn, and waits for the store that used a buffer before it
 writes it again, not after the store, so that the store overlaps what follows. EPILOGUE is a function of the f32 sums of
 a part, and of what `epilogue_operands` finds of vectors and the matrix there. With C_COLUMNS parts are transposed on
-their way: C lies by columns.
+their way: C lies by columns. With REDUCE ("add") TMA adds each part to what C holds, which the kernel does not read.
 
 Edges. TMA reads zeros outside of A and B, so that M, N and K may be any, and leaves out rows of C that are not
 there; but it writes a row in units of 16 bytes, past its end where that is none. Without `c_desc` threads write C at
@@ -178,6 +178,7 @@ def gemm_cooperative(
     NUM_STAGES: tl.constexpr, PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr,
     A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr, C_COLUMNS: tl.constexpr, PAIRED: tl.constexpr,
     TURNED: tl.constexpr, STREAM: tl.constexpr, EPILOGUE: tl.constexpr, CONSUMERS: tl.constexpr, CLUSTER: tl.constexpr,
+    REDUCE: tl.constexpr = "",
 ):  # fmt: skip
     """C = EPILOGUE(A @ B); the consumers have the upper and the lower half of each tile. See the top of the file."""
     PART_M: tl.constexpr = BLOCK_M // CONSUMERS
@@ -274,13 +275,13 @@ def gemm_cooperative(
                     else:
                         store_tile(
                             sums, out, c, part, row, off_n, M, N, (row0, row1), (column0, column1), matrix_desc,
-                            arrived, turn, PART_N, BUFFERS, C_COLUMNS, PAIRED, TURNED, EPILOGUE,
+                            arrived, turn, PART_N, BUFFERS, C_COLUMNS, PAIRED, TURNED, EPILOGUE, REDUCE,
                         )  # fmt: skip
                         turn += 1
                 else:
                     store_tile(
                         sums, out, c, part, row, off_n, M, N, (row0, row1), (column0, column1), matrix_desc,
-                        arrived, turn, PART_N, BUFFERS, C_COLUMNS, PAIRED, TURNED, EPILOGUE,
+                        arrived, turn, PART_N, BUFFERS, C_COLUMNS, PAIRED, TURNED, EPILOGUE, REDUCE,
                     )  # fmt: skip
                     turn += 1
             tlx.async_descriptor_store_wait(0)

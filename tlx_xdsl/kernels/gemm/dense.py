@@ -302,11 +302,11 @@ def _chosen(
         return Choice(_HALVES, min(tiles, processors))
     if config is not None:
         return whole(config, m, n, processors)
-    reading = Reading(_matrix(left, 1), _matrix(right, 0))
+    reading = Reading(matrix_of(left, 1), matrix_of(right, 0))
     return choose(m, n, k, processors, reading, 0.0 if finish.function is None else _ENDING)
 
 
-def _matrix(each: Operand, depth: int) -> Matrix:
+def matrix_of(each: Operand, depth: int) -> Matrix:
     """Return how an operand whose dimension `depth` is K lies, or its copy where TMA can't read it."""
     by_columns = placement(each).columns
     strides = row_strides(transposed(each) if by_columns else each)

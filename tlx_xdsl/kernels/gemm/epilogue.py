@@ -6,7 +6,8 @@ operands come in this order: vectors with a number for each row, as (rows, 1); v
 strips before them. With TURNED the kernel computes C^T: what it takes for rows are the columns of who wrote EPILOGUE,
 which goes element by element, so that nothing but the order of the vectors depends on it.
 
-Where TMA can't write C, its threads do, through the same buffers.
+Where TMA can't write C, its threads do, through the same buffers. With REDUCE TMA combines what it stores with what is
+there ("add"); threads do not.
 
 The second matrix arrives by TMA in the buffer that the result leaves from: no more shared memory, and each element in
 the thread that needs it.
@@ -72,7 +73,7 @@ def halves(blocks):
 def store_columns(
     sums, out, c, first, row, column, M, N, rows, columns, matrix_desc, arrived, turn,
     PART: tl.constexpr, PART_N: tl.constexpr, BUFFERS: tl.constexpr, C_COLUMNS: tl.constexpr, TURNED: tl.constexpr,
-    EPILOGUE: tl.constexpr,
+    EPILOGUE: tl.constexpr, REDUCE: tl.constexpr = "",
 ):  # fmt: skip
     """Store columns of C, in parts of PART_N; PART is the number of the first one in its tile."""
     COLUMNS: tl.constexpr = sums[0].shape[1]
@@ -80,11 +81,11 @@ def store_columns(
         lefts, rights = halves(sums)
         store_columns(
             lefts, out, c, first, row, column, M, N, rows, columns, matrix_desc, arrived, turn,
-            PART, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE,
+            PART, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE, REDUCE,
         )  # fmt: skip
         store_columns(
             rights, out, c, first, row, column + COLUMNS // 2, M, N, rows, columns, matrix_desc, arrived, turn,
-            PART + COLUMNS // 2 // PART_N, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE,
+            PART + COLUMNS // 2 // PART_N, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE, REDUCE,
         )  # fmt: skip
     else:
         dtype: tl.constexpr = type_of_result(out)
@@ -110,16 +111,16 @@ def store_columns(
             tlx.local_store(operand(buffer, C_COLUMNS), result)
             tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
             if C_COLUMNS:
-                tlx.async_descriptor_store(c_desc, buffer, [column, row])
+                tlx.async_descriptor_store(c_desc, buffer, [column, row], store_reduce=REDUCE)
             else:
-                tlx.async_descriptor_store(c_desc, buffer, [row, column])
+                tlx.async_descriptor_store(c_desc, buffer, [row, column], store_reduce=REDUCE)
 
 
 @tlx_xdsl.jit
 def store_tile(
     sums, out, c, task, row, column, M, N, rows, columns, matrix_desc, arrived, turn,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, C_COLUMNS: tl.constexpr, PAIRED: tl.constexpr, TURNED: tl.constexpr,
-    EPILOGUE: tl.constexpr,
+    EPILOGUE: tl.constexpr, REDUCE: tl.constexpr = "",
 ):  # fmt: skip
     """Store a consumer's tile of C at (row, column), whose strips are `sums`, through the buffers of its task.
 
@@ -132,17 +133,17 @@ def store_tile(
     if PAIRED:
         store_columns(
             sums, out, c, first, row, column, M, N, rows, columns, matrix_desc, bar, turn * PARTS,
-            0, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE,
+            0, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE, REDUCE,
         )  # fmt: skip
     else:
         store_columns(
             (sums[0],), out, c, first, row, column, M, N, rows, columns, matrix_desc, bar, turn * PARTS,
-            0, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE,
+            0, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE, REDUCE,
         )  # fmt: skip
         if len(sums) == 2:
             store_columns(
                 (sums[1],), out, c, first, row, column + WIDTH, M, N, rows, columns, matrix_desc, bar, turn * PARTS,
-                WIDTH // PART_N, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE,
+                WIDTH // PART_N, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE, REDUCE,
             )  # fmt: skip
 
 

@@ -31,12 +31,13 @@ REDUCED_ROWS, REDUCED_COLUMNS, MOST_PIECES = 8, 64, 16
 
 @dataclass(frozen=True)
 class Finish:
-    """An epilogue with its operands."""
+    """An epilogue with its operands. With `adds` C is added to what its memory holds, by TMA in whole tiles."""
 
     epilogue: Epilogue
     rows: tuple[Operand, ...] = ()
     columns: tuple[Operand, ...] = ()
     matrix: Operand | None = None
+    adds: bool = False
 
     @property
     def function(self) -> Any:
@@ -50,6 +51,7 @@ class Finish:
 
 
 PLAIN = Finish(Epilogue(None))
+ADDED = Finish(Epilogue(None), adds=True)
 
 
 def workspace_bytes(choice: Choice) -> int:
@@ -126,6 +128,7 @@ class Problem:
             "PAIRED": self.finish.epilogue.paired,
             "STREAM": sums is not None,
             "CLUSTER": config.cluster,
+            "REDUCE": "add" if self.finish.adds else "",
         }
         launch = self._launch(gemm_cooperative, (self.choice.ctas,), values, constants)
         return replace(launch, cluster=(config.cluster, 1, 1))

@@ -33,6 +33,7 @@ from .values import (
     Unsettled,
     Value,
     element_type,
+    in_tiles,
     shape_text,
 )
 from .visitor import Visitor
@@ -83,6 +84,9 @@ def as_tiles(
             )
         case Buffer():
             raise visitor.error(node, f"{what} needs a block, found {value.describe()}: wait for one with '.wait()'")
+        case Acquired(tiles=Tiles() as tiles):
+            check_usable(visitor, node, value)
+            return tiles
         case Acquired(reserved=True):
             message = f"{what} reads {value.describe()}, which is only written"
             raise visitor.error(node, f"{message}: use the value that is stored, or wait for the block after its push")
@@ -349,8 +353,15 @@ def _fill(call: Call) -> Value:
         return _unshaped_fill(call, value, _shape(call), what)
     if not isinstance(like, Buffer | Tiles):
         raise call.error("like", f"'like' is a block whose shape the result has, found {like.describe()}")
-    type_ = like.type.block_type if isinstance(like, Buffer) else like.type
-    return fill(visitor, call.at("value"), type_, value, what)
+    return fill(visitor, call.at("value"), _like(call, "like", like), value, what)
+
+
+def _like(call: Call, name: str, value: Buffer | Tiles) -> TensorType[Attribute]:
+    """The type of a block that an argument names, in tiles."""
+    found = in_tiles(value.type.block_type if isinstance(value, Buffer) else value.type)
+    if found is None:
+        raise call.error(name, f"'{name}' is of tiles, or of rows that are whole tiles, found {value.describe()}")
+    return found
 
 
 def _unshaped_fill(call: Call, value: Value, shape: tuple[int, ...], what: str) -> Value:
@@ -429,10 +440,8 @@ def _insert_dims(call: Call, op: type[DimsOp], x: Tiles, dims: Sequence[int], sh
 def _shape(call: Call) -> tuple[int, ...]:
     """The shape that an argument says, or has."""
     match call["shape"]:
-        case Tiles(shape=shape):
-            return shape
-        case Buffer(type=type_):
-            return type_.shape
+        case Tiles() | Buffer() as like:
+            return tuple(_like(call, "shape", like).get_shape())
         case Items(items=[_, _, *_] as items):
             sizes = tuple(call.visitor.static_int(call.at("shape"), each, "a size") for each in items)
             if min(sizes) < 1:

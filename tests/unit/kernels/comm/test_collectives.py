@@ -12,7 +12,7 @@ from tests.unit import volume
 from tests.unit.kernels.references import DTYPES
 from tlx_xdsl.kernels.comm import all_gather, all_reduce, reduce as kernels, reduce_scatter
 from tlx_xdsl.kernels.comm.collectives import chosen
-from tlx_xdsl.kernels.comm.signals import count_program, launch_number, signal_others, wait_for
+from tlx_xdsl.kernels.comm.signals import FIRST, REPORT, count_program, launch_number, signal_others, wait_for
 
 WORLDS = (2, 3, 4)
 BF16 = DTYPES["bf16"]
@@ -82,7 +82,7 @@ def test_two_launches_in_a_row(name, world):
     part, programs = 20, 2
     x = inputs(world, world * part)
     count = part if name == "all_gather" else world * part
-    pads = symmetric(world, 6 + 2 * world * programs, np.int64)
+    pads = symmetric(world, REPORT.value + FIRST.value + 2 * world * programs, np.int64)
     out = nans(world, {"reduce_scatter": part}.get(name, world * part))
     arguments = {"x": [each[:count] for each in x], "staging": symmetric(world, 2 * world * world * part), "pads": pads}
     if name == "all_reduce_two_shot":
@@ -94,7 +94,8 @@ def test_two_launches_in_a_row(name, world):
     for rank, each in enumerate(out):
         own = slice(rank * part, (rank + 1) * part) if name == "reduce_scatter" else slice(None)
         assert (each == expected[own]).all()
-    assert [pads[rank][4] for rank in range(world)] == [2] * world
+    for rank in range(world):
+        assert list(pads[rank][REPORT.value :][: programs + 1]) == [2] * programs + [0]
 
 
 @tlx_xdsl.jit
@@ -136,7 +137,7 @@ def sum_once(x, staging, pads, out, n, BROKEN: tl.constexpr, BLOCK: tl.constexpr
 def test_a_broken_protocol_is_found(broken, said):
     x = inputs(2, 16, np.float32)
     out = nans(2, 16, np.float32)
-    arguments = (x, symmetric(2, 64, np.float32), symmetric(2, 12, np.int64), out, 16)
+    arguments = (x, symmetric(2, 64, np.float32), symmetric(2, REPORT.value + FIRST.value + 8, np.int64), out, 16)
     if said is None:
         sum_once.interpret((1,), *arguments, BROKEN=broken, BLOCK=16, launches=2)
         assert all(np.allclose(each, sum(x)) for each in out)

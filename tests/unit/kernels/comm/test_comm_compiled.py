@@ -20,6 +20,10 @@ pytestmark = pytest.mark.backend
 BF16 = DTYPES["bf16"]
 
 
+SHARED_BY_TASKS = 64
+"""Bytes of values that ptxas keeps in local memory: stored at the kernel's head, and loaded once by each task."""
+
+
 def compiled(launch, world):
     """The kernel that a GPU of `world` would get: the launch is one of simulated ranks."""
     (first, *_) = of_ranks({**launch.arguments, **launch.constexprs}, world, 1)
@@ -58,7 +62,7 @@ def test_collectives(function, options, world):
     assert re.search(r"ld\.global\.v4\.b32", result.ptx)
     assert re.search(r"st\.global\.v4\.b32", result.ptx)
     assert not re.search(r"(ld|st)\.global\.(v2\.)?b16", result.ptx)
-    assert "sys.release" in result.ptx
+    assert fenced_signals_of(result.ptx, "exch")
     assert "multimem" not in result.ptx
 
 
@@ -73,8 +77,7 @@ def test_a_limit_of_waiting(name):
     }[name]
     (launch,) = prepared(function, 4, shapes, *options)
     result = compiled(replace(launch, constexprs={**launch.constexprs, "LIMIT": 10**9}), 4)
-    # Consumers of the sums wait with these in registers.
-    check(result, 168, {"all_reduce": 0, "all_gather_gemm": 96, "gemm_reduce_scatter": 2560}[name])
+    check(result, 168, 0 if name == "all_reduce" else SHARED_BY_TASKS)
     assert "%globaltimer" in result.ptx
     assert ("exit;" if name == "all_reduce" else "trap;") in result.ptx
 
@@ -99,13 +102,15 @@ WIDE = [(8, 256), (4, 256), (3, 256), (2, 256), (4, 128)]
 SMALL = products.ProductConfig(64, 32, 64, stages=2, part_n=16, buffers=2, pingpong=True)
 
 
-SHARED_BY_TASKS = 64
-"""Bytes of values that ptxas keeps in local memory: stored at the kernel's head, and loaded once by each task."""
-
-
 def signals_of(ptx: str) -> list[str]:
     """The additions that release to other GPUs; Triton 3.6 has `atom` where later versions have `red`."""
     return re.findall(r"(?:red|atom)\.global\.(?:sys\.release|release\.sys)\.add\.u64", ptx)
+
+
+def fenced_signals_of(ptx: str, operation: str) -> list[str]:
+    """Relaxed signals to other GPUs that follow a fence: one for all of them, where each release would wait."""
+    _, _, rest = ptx.partition("fence.acq_rel.sys")
+    return re.findall(rf"(?:red|atom)\.global\.(?:sys\.relaxed|relaxed\.sys)\.{operation}\.[bu]64", rest)
 
 
 @pytest.mark.parametrize(
@@ -131,4 +136,4 @@ def test_all_gather_gemm(world, columns):
     # Threads copy to other GPUs, 16 bytes at a time: TMA would have the loads of the product wait.
     assert "cp.async.bulk.global.shared::cta.bulk_group" not in result.ptx
     assert re.search(r"st\.global\.v4\.b32", result.ptx)
-    assert signals_of(result.ptx)
+    assert fenced_signals_of(result.ptx, "add")

@@ -1,6 +1,7 @@
 """Products with what ranks share, on simulated ranks: against float64, twice in a row, and edges."""
 
 import importlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import tlx_xdsl
 from tests.unit import volume
 from tests.unit.kernels.references import DTYPES, TOLERANCE, matrix
 from tlx_xdsl.kernels.comm import ProductConfig, all_gather_gemm, gemm_all_reduce, gemm_reduce_scatter
-from tlx_xdsl.kernels.comm.products import ALL_GATHER_GEMM, GEMM_REDUCE_SCATTER
+from tlx_xdsl.kernels.comm.products import ALL_GATHER_GEMM, GEMM_REDUCE_SCATTER, _pieces
 
 BF16 = DTYPES["bf16"]
 SMALL = ProductConfig(128, 32, 16, stages=2, part_n=16, buffers=2, group_m=2)
@@ -31,12 +32,12 @@ def error(found, exact):
     return np.linalg.norm(found.astype(np.float64) - exact) / np.linalg.norm(exact)
 
 
-def two_launches(planned, world, rows, columns, depth, config, by_columns=False):
+def two_launches(planned, world, rows, columns, depth, config, by_columns=False, **constants):
     """Prepare a call, and run its one kernel twice in a row, without a barrier of the host between."""
     a, b = matrices(world, rows, depth), matrices(world, depth, columns, by_columns, seed=5)
     prepared = planned.prepare((a, b, None), (tlx_xdsl.SimulatedRanks(world), config))
     (launch,) = prepared.launches
-    launch.interpret(launches=2)
+    replace(launch, constexprs={**launch.constexprs, **constants}).interpret(launches=2)
     return f64(a), f64(b), prepared.tensors["out"]
 
 
@@ -61,6 +62,28 @@ def test_all_gather_gemm(world):
     a, b, out = two_launches(ALL_GATHER_GEMM, world, rows, columns, depth, SMALL, world == 3)
     for each, right in zip(out, b, strict=True):
         assert error(each, np.concatenate(a) @ right) <= TOLERANCE["bf16"] / 2
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_tiles_begin_with_their_first_columns(together):
+    """Pieces of 16 columns: a tile waits for three of them, one after the other; bands of rows have two sizes."""
+    config = replace(SMALL, chunk=16, pieces=32 if together else 16)
+    rows, depth = (128, 48) if together else (384, 48)
+    a, b, out = two_launches(
+        ALL_GATHER_GEMM, 3 if together else 2, rows, 32, depth, config, TOGETHER=together, PIECE=128 // config.pieces
+    )
+    for each, right in zip(out, b, strict=True):
+        assert error(each, np.concatenate(a) @ right) <= TOLERANCE["bf16"] / 2
+
+
+def test_pieces():
+    """Small ones where all tiles wait, few where the way takes longest; whole rows where it is short, or K is odd."""
+    tile = ProductConfig()
+    assert _pieces(tile, 0.3, 4096, together=True) == (3, 2, 512)
+    assert _pieces(tile, 0.7, 8192, together=False) == (3, 8, 1024)
+    assert _pieces(tile, 1.5, 4096, together=False) == (3, 8, 2048)
+    assert _pieces(tile, 1.5, 4096 + 8, together=False) == (3, 8, 0)
+    assert _pieces(tile, 0.3, 8192, together=False) == (1, 8, 0)
 
 
 @pytest.mark.parametrize("function", [gemm_reduce_scatter, all_gather_gemm] if volume.is_full() else [all_gather_gemm])

@@ -1,0 +1,119 @@
+"""The cross-entropy of a linear layer as an operator of torch (`library`), with its gradients."""
+
+# torch is no dependency: what a short function has of its tensors is of unknown type to a checker.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..calls.operands import is_last_backward, torch_module, torch_type
+from . import Gradient, Operator, Run, Values, operator
+from .rows import by_rows
+
+_TEMPORARIES = 4
+"""Tensors of a call that are neither given nor results."""
+
+
+def linear_cross_entropy(backward: Run) -> Operator:
+    """`linear_cross_entropy`, with the gradients that `backward` computes of rows whose losses are results each.
+
+    Those of a mean or a sum are there after the forward pass, up to a factor.
+    """
+
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
+        x, w, target = tensors[:3]
+        ctx.smoothing = options[:2]
+        reduction, *ctx.others = options[2:]
+        ctx.is_each = reduction == "none"
+        _, dx, dw, lse = results
+        ctx.mark_non_differentiable(*(each for each in (dx, dw, lse) if each is not None))
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*((x, w, target, lse) if ctx.is_each else (dx, dw)))
+
+    def gradients(ctx: Any, dloss: Any, *rest: Any) -> Values:
+        with_dx, with_dw = ctx.others[:2]
+        if ctx.is_each:
+            x, w, target, lse = ctx.saved_tensors
+            given = (by_rows(dloss), x, w, target, lse, *(None,) * 4)
+            dx, dw = backward(given, (*ctx.smoothing, *ctx.others))
+        else:
+            dx, dw = ctx.saved_tensors
+            dx = _times(dx, dloss) if with_dx else None
+            dw = _times(dw, dloss) if with_dw else None
+        return dx, dw, None, *(None,) * (_TEMPORARIES + 4)
+
+    def fake(
+        x: Any, w: Any, target: Any, ignore_index: int, smoothing: float, reduction: str, with_dx: bool, with_dw: bool,
+        logits_bytes: int, sum_dtype: str,
+    ) -> Any:  # fmt: skip
+        check = torch_module()._check
+        check(w.dim() == 2, lambda: "linear_cross_entropy: argument 'w': expected 2 dimensions")
+        check(x.shape[-1] == w.shape[1], lambda: "linear_cross_entropy: argument 'x': expected rows as 'w' has")
+        f32, rows, is_each = torch_type("fp32"), x.shape[:-1], reduction == "none"
+        return (
+            x.new_empty(rows if is_each else (), dtype=f32),
+            x.new_empty(x.shape if with_dx and not is_each else 0),
+            w.new_empty(w.shape if with_dw and not is_each else 0),
+            x.new_empty(rows if is_each and (with_dx or with_dw) else 0, dtype=f32),
+        )
+
+    made = operator(
+        "linear_cross_entropy",
+        "Tensor x, Tensor w, Tensor target, int ignore_index, float smoothing, str reduction, bool with_dx, "
+        "bool with_dw, int logits_bytes, str sum_dtype",
+        fake, results=4, outs="", tensors="x w target scale losses logits sums loss dx dw lse",
+        gradient=Gradient(save, gradients),
+    )  # fmt: skip
+
+    def define(run: Run) -> None:
+        def with_all(tensors: Values, options: Values) -> Any:
+            loss, dx, dw, lse = run(tensors, options)
+            nothing = loss.new_empty
+            return (
+                loss,
+                tensors[0].new_empty(0) if dx is None else dx,
+                tensors[1].new_empty(0) if dw is None else dw,
+                nothing(0) if lse is None else lse,
+            )
+
+        made.define(with_all)
+
+    return Operator(made.call, define, made.gradient)
+
+
+def _times(grad: Any, factor: Any) -> Any:
+    """A gradient times the factor that the backward pass has; in its place where no other pass will read it."""
+    return grad.mul_(factor) if is_last_backward(torch_module()) else grad * factor
+
+
+def _backward() -> Operator:
+    def fake(
+        dloss: Any, x: Any, w: Any, target: Any, lse: Any, ignore_index: int, smoothing: float, with_dx: bool,
+        with_dw: bool, logits_bytes: int, sum_dtype: str,
+    ) -> Any:  # fmt: skip
+        return x.new_empty(x.shape if with_dx else 0), w.new_empty(w.shape if with_dw else 0)
+
+    made = operator(
+        "linear_cross_entropy_backward",
+        "Tensor dloss, Tensor x, Tensor w, Tensor target, Tensor lse, int ignore_index, float smoothing, bool with_dx, "
+        "bool with_dw, int logits_bytes, str sum_dtype",
+        fake, results=2, outs="", tensors="dloss x w target lse logits sums dx dw",
+    )  # fmt: skip
+
+    def call(tensors: Values, options: Values) -> Any:
+        dx, dw = made.call(tensors, options)
+        return dx if options[2] else None, dw if options[3] else None
+
+    def define(run: Run) -> None:
+        def with_both(tensors: Values, options: Values) -> Any:
+            dx, dw = run(tensors, options)
+            x, w = tensors[1:3]
+            return x.new_empty(0) if dx is None else dx, w.new_empty(0) if dw is None else dw
+
+        made.define(with_both)
+
+    return Operator(call, define)
+
+
+LINEAR_CROSS_ENTROPY_BACKWARD = _backward()
