@@ -26,6 +26,7 @@ from .function import SCALARS, FunctionEmitter, emits, refused
 from .matmul import write_product
 from .memory import affine_number, check_box
 from .nest import Access, Combiner, Nest, Quick, write_nest
+from .postponed import Postponed
 from .scalars import float_constant
 from .views import Number, View, add, address, as_value, byte_range, multiply
 
@@ -133,7 +134,20 @@ def copy(fn: FunctionEmitter, op: memref.CopyOp) -> None:
     if op in fn.forwarding.skipped:
         check_box(fn, op, fn.views[op.source])
         return
-    _move(fn, op, lambda strides: strides)
+    if (wait := fn.postponed.get(op)) is None:
+        _move(fn, op, lambda strides: strides)
+        return
+    source, target = (fn.views[value] for value in op.operands)
+    sizes = tuple(_known(one, other) for one, other in zip(source.sizes, target.sizes, strict=True))
+    buffer = fn.views[wait.buffer]
+    turns = source.strides[0] == 1 and source.strides[1] != 1
+    whole = partial(_write_move, fn, replace(source, sizes=buffer.sizes), buffer) if turns else None
+    wait.copy(fn.b, source, sizes, partial(_fill, fn, wait), lambda: _move(fn, op, lambda strides: strides), whole)
+
+
+def _fill(fn: FunctionEmitter, wait: Postponed) -> None:
+    if wait.fill is not None:
+        _structured(fn, wait.fill)
 
 
 @emits(linalg.TransposeOp)
@@ -198,6 +212,9 @@ def matmul(fn: FunctionEmitter, op: linalg.MatmulOp) -> None:
     operands = [*op.inputs, *op.outputs]
     for value in operands:
         check_box(fn, op, fn.views[value])
+    for value in op.inputs:
+        if isinstance(value.owner, Operation) and (wait := fn.postponed.get(value.owner)) is not None:
+            fn.views[value] = wait.operand(fn.b, fn.views[value], partial(_fill, fn, wait))
     if not usual or not write_product(fn, *(fn.views[value] for value in operands)):
         structured(fn, op)
 
@@ -205,8 +222,11 @@ def matmul(fn: FunctionEmitter, op: linalg.MatmulOp) -> None:
 @emits(linalg.GenericOp, linalg.FillOp, linalg.ReduceOp, linalg.BatchMatmulOp)
 def structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
     """A nest over the dimensions of the operation, around its body."""
-    if op in fn.forwarding.skipped:
-        return
+    if op not in fn.forwarding.skipped and op not in fn.postponed:
+        _structured(fn, op)
+
+
+def _structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
     maps = [attribute.data for attribute in op.get_indexing_maps()]
     kinds = [attribute.data for attribute in op.get_iterator_types()]
     rank = maps[0].num_dims
