@@ -215,7 +215,7 @@ def serve_tiles(
     outgoing, staging, pads, rank, number, items, owned, by_owner, wire, came, ready, free, TILE: tl.constexpr,
     SLOTS: tl.constexpr, BUFFERS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, LIMIT: tl.constexpr,
 ):  # fmt: skip
-    """The copier: store each tile of others, of TILE elements, to its owner, and signal it; with a LIMIT, load own ones.
+    """The copier: store each tile of others, of TILE elements, to its owner, and signal it; with LIMIT, load own ones.
 
     A tile has PARTS consumers, or two of them take turns. They say when a tile may be taken, or loaded to.
     """
