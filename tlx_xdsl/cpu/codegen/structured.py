@@ -94,22 +94,27 @@ def _combiner(fn: FunctionEmitter, old: SSAValue, new: SSAValue) -> Combiner | N
 
 
 def _quick(fn: FunctionEmitter, op: Operation, type_: Attribute) -> Quick | None:
-    """One comparison instead of what separates all NaN and both zeros, which matters for -inf and 0 alone."""
+    """One comparison instead of what separates all NaN and both zeros; two where NaN is kept.
+
+    It may give the other zero, and where NaN gives way the worst of all numbers for none.
+    """
     register = register_type(type_)
-    if not isinstance(op, arith.MaxnumfOp | arith.MinnumfOp) or register not in FLOATS:
+    keeps_nan = isinstance(op, arith.MaximumfOp | arith.MinimumfOp)
+    if not (keeps_nan or isinstance(op, arith.MaxnumfOp | arith.MinnumfOp)) or register not in FLOATS:
         return None
-    is_max = isinstance(op, arith.MaxnumfOp)
+    is_max = isinstance(op, arith.MaxnumfOp | arith.MaximumfOp)
     worst = constant(float("-inf") if is_max else float("inf"), register)
     predicate = "fcmp ogt" if is_max else "fcmp olt"
     b = fn.b
 
     def combine(old: Value, new: Value) -> Value:
-        # A NaN among the elements is not taken, for it is not greater.
-        return b.select(b.compare(predicate, new, old), new, old)
+        # A NaN among the elements is not taken, for it is not greater; one that is there stays for the same reason.
+        best = b.select(b.compare(predicate, new, old), new, old)
+        return b.select(b.compare("fcmp uno", new, new), new, best) if keeps_nan else best
 
     def is_doubtful(result: Value) -> Value:
         zero = b.compare("fcmp oeq", result, constant(0, register))
-        return b.binary("or", zero, b.compare("fcmp oeq", result, worst))
+        return zero if keeps_nan else b.binary("or", zero, b.compare("fcmp oeq", result, worst))
 
     return Quick(worst, combine, is_doubtful)
 
@@ -187,7 +192,7 @@ def _write_move(fn: FunctionEmitter, read: View, written: View) -> None:
     write_nest(fn, Nest(
         read.sizes, (False,) * len(read.sizes), (Access(read, read.offset, read.strides),),
         (Access(written, written.offset, written.strides),), (False,), lambda found, _old, _indices: found, read.bytes,
-        vectorizable=True, has_indices=False,
+        vectorizable=True, has_indices=False, is_cheap=True,
     ))  # fmt: skip
 
 
@@ -302,8 +307,29 @@ def _loaded_from(fn: FunctionEmitter, op: LinalgStructuredOperation, load: Forwa
     source, box = fn.views[load.source], fn.views[load.box]
     for output in op.outputs:
         if memref.is_memref(output.type) and buffer_of(output) is None:
-            source = readable(fn, source, fn.views[output], box, partial(_write_move, fn, source, box))
+            buffer = buffer_of(load.box)
+            assert buffer is not None, "a load is copied to a buffer"
+            copy = _in_the_order_of(source, box, memref.sizes_of(buffer.type))
+            source = readable(fn, source, fn.views[output], copy, partial(_write_move, fn, source, copy))
     return source
+
+
+def _in_the_order_of(source: View, box: View, sizes: Sequence[int | None]) -> View:
+    """A box at the beginning of a buffer, whose elements lie one after the other where those of the source do.
+
+    What reads either of the two knows that stride then.
+    """
+    rows = next((dim for dim, stride in enumerate(source.strides) if stride == 1), None)
+    if rows is None or box.strides[rows] == 1:
+        return box
+    strides: list[Number] = [0] * len(sizes)
+    step = 1
+    for dim in (rows, *(dim for dim in reversed(range(len(sizes))) if dim != rows)):
+        size = sizes[dim]
+        assert size is not None, "a buffer has sizes"
+        strides[dim] = step
+        step *= size
+    return box.with_(offset=box.offset, sizes=box.sizes, strides=strides)
 
 
 def _filled(fn: FunctionEmitter, load: Forwarded | None) -> Value | None:

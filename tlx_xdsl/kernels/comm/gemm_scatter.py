@@ -6,9 +6,9 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
 * Order. A rank begins with the tiles of the next rank and ends with its own. So what it sends is under way while it
   multiplies, no two ranks send to one at a time, and what it needs for its own tiles was sent a round of tiles ago.
 * Tiles of others. The epilogue rounds the f32 sums to the type of A and stores them to memory of its own GPU, where
-  each program has room for a few tiles (`outgoing`). The copier, two warps of each program, stores them to the owner,
-  and signals. Nothing else waits for the way to the other GPU: all programs end a tile at about the same time, and what
-  they send takes nearly as long as the next tile. TMA would have the loads of the product wait for such stores.
+  each program has room for a few tiles (`outgoing`). The copier, one or two warps of each program, stores them to the
+  owner, and signals. Nothing else waits for the way to the other GPU: all programs end a tile at about the same time,
+  and what they send takes nearly as long as the next tile. TMA would have the product's loads wait for such stores.
 * Tiles of its own. Before a consumer multiplies, it gives its buffers to the copier, which waits for the signals of
   this tile and begins to load the others' parts. The consumer adds them in f32 in the order of ranks; its own sums,
   which are still in registers, are not rounded. The result is rounded once, to its type. The same on each run:
@@ -19,7 +19,7 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
 Edges. An owner's last tile may have rows of the next owner; they are multiplied and not stored. N may be any that TMA
 can read and write. Signals: one for each tile of another rank, and world - 1 for the beginning. Memory on each rank:
 world * tiles of an owner * BLOCK_M * BLOCK_N * 2 bytes, so M * N * 2 but for edges, and SLOTS tiles for each program. A
-tile has a multiple of COPIED elements.
+tile has a multiple of what a copier has in flight.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -36,8 +36,8 @@ from ..gemm.epilogue import halves
 from ..rings import next_place
 from .signals import FIRST, announce_launch, count_program, counters, launch_number
 
-COPIED = tl.constexpr(2048)
-"""Elements that a copier has in flight."""
+COPIED = tl.constexpr(1024)
+"""Elements that a warp of a copier has in flight."""
 
 
 @tlx_xdsl.jit
@@ -201,14 +201,14 @@ def fetch_tile(
 @tlx_xdsl.jit
 def serve_tiles(
     outgoing, staging, pads, rank, number, items, owned, by_owner, wire, came, ready, free, TILE: tl.constexpr,
-    SLOTS: tl.constexpr, BUFFERS: tl.constexpr, PARTS: tl.constexpr, LIMIT: tl.constexpr,
+    SLOTS: tl.constexpr, BUFFERS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, LIMIT: tl.constexpr,
 ):  # fmt: skip
     """The copier: store each tile of others, of TILE elements, to its owner, and signal it; load parts of own ones.
 
     A tile has PARTS consumers, or two of them take turns. They say when a tile may be taken, or loaded to.
     """
     world: tl.constexpr = tlx.world_size(pads)
-    tl.static_assert(TILE % COPIED == 0, "a tile is copied in whole blocks")
+    tl.static_assert(TILE % BLOCK == 0, "a tile is copied in whole blocks")
     known = rank
     for item in range(items):
         owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
@@ -226,7 +226,7 @@ def serve_tiles(
             known = owner
             tlx.barrier_wait(ready[slot], phase)
             source = outgoing_tile(outgoing, slot, TILE, SLOTS)
-            copy_elements(source, tlx.peer(staging, owner) + (rank * owned + tile).to(tl.int64) * TILE, TILE, COPIED)
+            copy_elements(source, tlx.peer(staging, owner) + (rank * owned + tile).to(tl.int64) * TILE, TILE, BLOCK)
             tlx.barrier_arrive(free[slot])
             tlx.signal(counters(pads, owner), arrivals(pads, tile))
 
@@ -288,7 +288,8 @@ def gemm_reduce_scatter(
     GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr,
-    B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr, SLOTS: tl.constexpr, LIMIT: tl.constexpr = None,
+    B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr, SLOTS: tl.constexpr, COPY_WARPS: tl.constexpr,
+    LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """Store rows r, on rank r, of the sum over ranks of A @ B. M is the number of rows of one rank; see the file's top.
 
@@ -352,8 +353,8 @@ def gemm_reduce_scatter(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
             count_program(pads, number)
 
-        with tlx.async_task(num_warps=2, registers=40):  # copier
+        with tlx.async_task(num_warps=COPY_WARPS, registers=40):  # copier
             serve_tiles(
                 outgoing, staging, pads, rank, number, items, owned, by_owner, wire, came, ready, free,
-                BLOCK_M * BLOCK_N, SLOTS, BUFFERS, CONSUMERS, LIMIT,
+                BLOCK_M * BLOCK_N, SLOTS, BUFFERS, CONSUMERS, COPY_WARPS * COPIED, LIMIT,
             )  # fmt: skip

@@ -19,6 +19,7 @@ from ..gemm.device import multiply_steps, tile_offsets
 from ..gemm.pingpong import load_step
 from ..rings import TURN_THREADS, next_place
 from .gemm_scatter import (
+    COPIED,
     add_parts,
     ask_for_parts,
     hand_over,
@@ -91,7 +92,7 @@ def gemm_reduce_scatter_pingpong(
     GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr,
-    B_COLUMNS: tl.constexpr, SLOTS: tl.constexpr, LIMIT: tl.constexpr = None,
+    B_COLUMNS: tl.constexpr, SLOTS: tl.constexpr, COPY_WARPS: tl.constexpr, LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """Store rows r, on rank r, of the sum over ranks of A @ B. M is the number of rows of one rank.
 
@@ -152,8 +153,8 @@ def gemm_reduce_scatter_pingpong(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
             count_program(pads, number)
 
-        with tlx.async_task(num_warps=2, registers=40):  # copier
+        with tlx.async_task(num_warps=COPY_WARPS, registers=40):  # copier
             serve_tiles(
                 outgoing, staging, pads, rank, number, items, owned, by_owner, wire, came, ready, free,
-                BLOCK_M * BLOCK_N, SLOTS, BUFFERS, 1, LIMIT,
+                BLOCK_M * BLOCK_N, SLOTS, BUFFERS, 1, COPY_WARPS * COPIED, LIMIT,
             )  # fmt: skip
