@@ -27,6 +27,9 @@ FILE = "kernel.py"
 ABSENT = ("numpy", "ml_dtypes", "torch", "triton", "matplotlib")
 """Packages that a file may import where they are not there, as long as it does not use them."""
 
+TIMELINE = "timeline-example.json"
+"""The file that a puzzle reads a timeline from."""
+
 PICTURES = (".svg", ".html")
 
 _IMPORTS = {
@@ -162,6 +165,19 @@ def _first_names(value: ast.expr) -> set[str]:
     while isinstance(value, ast.BinOp | ast.Subscript):
         value = value.left if isinstance(value, ast.BinOp) else value.value
     return {value.id} if isinstance(value, ast.Name) else set()
+
+
+def set_up() -> str:
+    """Enter a folder in which puzzles find what they read of the repository, two folders above; its path as JSON."""
+    # Beside this module in the archive of the site; in the repository among the pictures of the pages.
+    held = Path(__file__).with_name(TIMELINE)
+    held = held if held.is_file() else Path(__file__).parents[1] / "images" / TIMELINE
+    images, folder = Path("docs/images"), Path("notebooks/puzzles")
+    for each in (images, folder):
+        each.mkdir(parents=True, exist_ok=True)
+    images.joinpath(TIMELINE).write_bytes(held.read_bytes())
+    os.chdir(folder)
+    return json.dumps(str(Path.cwd()))
 
 
 def opened(source: str) -> str:

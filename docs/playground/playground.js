@@ -123,12 +123,12 @@ function valueOf() {
 }
 
 // What follows the kernel on the line: types and sizes, which other commands take, too.
-const rest = () => (line.value.match(/kernel\.py:\w+(.*)$/)?.[1] ?? "").replace(/ (--all|(?:-o|--diff|--emit|--layout|--svg|--why) \S+)/g, "");
+const rest = () => (line.value.match(/kernel\.py:\w+(.*)$/)?.[1] ?? "").replace(/ (--all|(?:-o|--width|--diff|--emit|--layout|--svg|--why) \S+)/g, "");
 
 const commands = {
   passes: () => [`tlx explain kernel.py:${kernelOf()}${rest()}`, "passed"],
   explain: () => [`tlx explain kernel.py:${kernelOf()}${rest()}`, "ran"],
-  map: () => [`tlx map kernel.py:${kernelOf()}${rest()} -o map.svg`, "ran"],
+  map: () => [`tlx map kernel.py:${kernelOf()}${rest()} -o map.svg${innerWidth < 720 ? " --width 400" : ""}`, "ran"],
   layout: () => [`tlx explain kernel.py:${kernelOf()}${rest()} --layout ${valueOf()} --svg layout.svg`, "ran"],
   ttgir: () => [`tlx compile kernel.py:${kernelOf()}${rest()} --emit ttgir -o -`, "ran"],
   script: () => ["python kernel.py", "ran"],

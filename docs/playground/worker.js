@@ -28,6 +28,7 @@ async function started() {
   python.unpackArchive(await packages, "zip", { extractDir: "/lib/python" + python.runPython(
     "import sys; '.'.join(map(str, sys.version_info[:2]))") + "/site-packages" });
   browser = python.pyimport("in_browser");
+  browser.set_up();
   times.packages = seconds(since);
   return times;
 }

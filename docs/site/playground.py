@@ -70,6 +70,7 @@ def packages() -> bytes:
                 if _is_needed(file.parts) and file.suffix != ".pyc":
                     _add(archive, file.as_posix(), Path(str(file.locate())))
         _add(archive, "in_browser.py", FOLDER / "in_browser.py")
+        _add(archive, in_browser.TIMELINE, ROOT / "docs" / "images" / in_browser.TIMELINE)
     return held.getvalue()
 
 

@@ -95,8 +95,8 @@ def _(Verdict, faster, judged, np, settled, tlx_xdsl):
                 else ": does a load begin before the product of the step before has ended?"
             )
             verdict = Verdict(cycles <= GIVEN * 2 / 3, f"{verdict}\n{said}{hint}")
-        except ImportError as error:
-            verdict = Verdict(False, f"right, and how fast can't be said: {error}")
+        except tlx_xdsl.CompilationError as error:
+            verdict = Verdict(False, f"right, and how fast can't be said: {error.message}")
     settled(verdict, __file__)
     return (verdict,)
 

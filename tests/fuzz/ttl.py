@@ -85,10 +85,9 @@ def mismatch(made: Case, found: Sequence[np.ndarray]) -> str:
         with np.errstate(invalid="ignore"):
             same = (np.isnan(expected) & np.isnan(numbers)) | (np.abs(expected - numbers) <= array.slack)
         if not same.all():
-            at = np.unravel_index(int(np.argmin(same)), same.shape)
-            row, column = (int(each) for each in at)
+            at = tuple(int(each) for each in np.unravel_index(int(np.argmin(same)), same.shape))
             return (
-                f"{name}[{row}, {column}] is {numbers[at]}, expected {expected[at]} +- {array.slack[at]:.3g}; "
+                f"{name}{list(at)} is {numbers[at]}, expected {expected[at]} +- {array.slack[at]:.3g}; "
                 f"{int((~same).sum())} of {same.size} differ"
             )
     return ""
@@ -99,7 +98,7 @@ def ways(kernel: Kernel, made: Case, number: int, ready: CompiledKernel) -> Mapp
     schedule = "random" if number % 2 else "round-robin"
     specs = specs_of(kernel, [each.before for each in made.arrays.values()])
     capacity = ready.manifest["options"]["dst_capacity"]
-    options = Options(schedule=made.options["schedule"])
+    options = replace(Options(**made.options), capacity=None)
     found: dict[str, Callable[[Any], None]] = {
         "tensors": lambda arrays: run(
             kernel, *arrays, machine="tensors", options=options, schedule=schedule, seed=number
@@ -131,12 +130,12 @@ def differences(made: Case, number: int, folder: str) -> str:
 
 
 @functools.lru_cache(maxsize=2)
-def prepare(numbers: range) -> None:
+def prepare(numbers: range, make: Callable[..., Case] = case) -> None:
     """Compile the C++ of these programs in one call: runs find it in the cache."""
     programs: list[Program] = []
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
-            made = case(number)
+            made = make(number)
             try:
                 ready = compiled(kernel_of(made.text, folder, number), made)
             except Exception:
@@ -150,13 +149,13 @@ def prepare(numbers: range) -> None:
         return
 
 
-def trial(number: int) -> Ending:
+def trial(number: int, make: Callable[..., Case] = case) -> Ending:
     """Compare the program of a number; where it ends badly, find a shorter one that does, too."""
-    ended = attempt(case(number), number)
+    ended = attempt(make(number), number)
     if ended.kind == "ok":
         return ended
     for size in range(8):
-        small = case(number, size)
+        small = make(number, size)
         again = attempt(small, number)
         if again.kind == ended.kind:
             return Ending(again.kind, f"{small.text}\n{small.options}, {size} operations\n{again.detail}")

@@ -258,6 +258,15 @@ def test_the_stranger_s_clock_sees_silence(tmp_path):
     assert list(step.marks) == ["begun"]
 
 
+def test_milestones_are_counted_from_the_clone():
+    steps = [
+        stranger.Step("clone", 2.0),
+        stranger.Step("a run in the interpreter", 3.0),
+        stranger.Step("a timeline", 5.0),
+    ]
+    assert stranger.milestones(steps) == {"first right kernel": 5.0, "first timeline": 10.0}
+
+
 def test_the_readme_has_what_a_stranger_does():
     kernel, compiling, (right, race), deadlock = stranger.shown((ROOT / "README.md").read_text(encoding="utf-8"))
     assert kernel.count("TILE * TILE * 2") == 1

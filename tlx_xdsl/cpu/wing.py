@@ -13,6 +13,8 @@ WING = Wing(
         "linalg-lower-accesses": "tlx_xdsl.cpu.linalg.lower_accesses",
         "linalg-lower-functions": "tlx_xdsl.cpu.linalg.lower_functions",
         "linalg-lower-tensors": "tlx_xdsl.cpu.linalg.lower_tensors",
+        "linalg-recognize-extrema": "tlx_xdsl.cpu.linalg.recognize_extrema",
+        "linalg-reduce-in-loops": "tlx_xdsl.cpu.linalg.reduce_in_loops",
         "linalg-scalarize-carried": "tlx_xdsl.cpu.linalg.scalarize_carried",
         "linalg-separate-uses": "tlx_xdsl.cpu.linalg.separate_uses",
         "linalg-split-pointers": "tlx_xdsl.cpu.linalg.split_pointers",

@@ -200,6 +200,7 @@ def _emit(
 ) -> None:
     builder = visitor.builder
     location = builder.location
+    visitor.unit.has_tasks = True
     default_block = Block()
     with builder.at_end_of(default_block):
         _in_task(visitor, default, 0)

@@ -63,6 +63,8 @@ class Unit:
     symmetric: TupleValue | None = None
     """The first symmetric tensor among the arguments of the function that is compiled now."""
     replica_ids: list[int] = field(default_factory=list[int])
+    has_tasks: bool = False
+    """Whether tasks have begun so far."""
     """Replica of each task that we are in, outermost first."""
     kernel_warps: int = field(init=False)
     """Warps of the program, those of tasks beside it not counted."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from tlx_xdsl.errors import Note
-from tlx_xdsl.text.diagnostics import users_place
+from tlx_xdsl.text.diagnostics import report_warning, users_place
 
 from .causes import cause_of
 from .faults import Deadlock, fault_at, location_of, place_note
@@ -57,6 +57,39 @@ def waits(cluster: Cluster) -> list[str]:
             text = f"{location_of(waiting.op)}: {who} {waiting.reason()}"
             notes += [Note(text, users_place(waiting.op.location)), *changes(waiting, cluster)]
     return notes
+
+
+def pass_time(clusters: Sequence[Cluster]) -> bool:
+    """Let the time pass until the first limit of a wait is over, where nothing can move; False where none has one.
+
+    Warns of each wait that gives up then: once for all programs of a GPU that wait at one line.
+    """
+    limited = [
+        (cluster, task, task.waiting, task.waiting.deadline)
+        for cluster in clusters
+        for task in cluster.tasks
+        if task.waiting is not None and task.waiting.deadline is not None
+    ]
+    if not limited:
+        return False
+    now = min(deadline for *_, deadline in limited)
+    over: dict[tuple[int, Operation], list[tuple[Cluster, Task, Waiting]]] = {}
+    for cluster, task, waiting, deadline in limited:
+        if deadline <= now:
+            over.setdefault((cluster.gpu, waiting.op), []).append((cluster, task, waiting))
+    for group in over.values():
+        cluster, task, waiting = group[0]
+        others = {each.gpu: each for each in reversed(clusters) if each.gpu != cluster.gpu}
+        notes = [*changes(waiting, cluster), *(note for gpu in sorted(others) for note in waits(others[gpu]))]
+        if len(group) > 1:
+            notes.append(f"{len(group) - 1} more programs of its GPU give up there at the same time")
+        message = (
+            f"{task.label} of program {program_text(task.program)} {waiting.reason()}: nothing can move any more, and "
+            "its limit is over"
+        )
+        report_warning(waiting.op, message, (*notes, cluster.note))
+    clusters[0].launch.time.now = now
+    return True
 
 
 MOST_CHANGES = 4

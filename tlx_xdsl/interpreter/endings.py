@@ -22,6 +22,8 @@ def check_end(cluster: Cluster) -> None:
 
     Raises Fault for a use of a thread block's memory that the block need not have lived to see.
     """
+    if any(block.main is not None and block.main.left for block in cluster.blocks):
+        return  # who gives up says so, and leaves things undone
     for queue in cluster.queues:
         if queue.kind in WAITED_FOR and queue.waited < queue.issued and queue.last is not None:
             _warn(

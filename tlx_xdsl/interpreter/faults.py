@@ -45,6 +45,10 @@ class Deadlock(Fault):
     """Every task waits for something that no task can bring about any more."""
 
 
+class Left(BaseException):
+    """A task ends before the end of its code: no fault, so no handler of exceptions takes it but the scheduler's."""
+
+
 def fault_at(
     where: LocationAttr | SSAValue | Operation,
     message: str,

@@ -13,7 +13,7 @@ import numpy as np
 from . import scheduler
 from .budget import Budget
 from .clocks import Clock
-from .deadlock import deadlock, waits
+from .deadlock import deadlock, pass_time, waits
 from .endings import check_end
 from .faults import Fault
 from .grid import First, Firsts, Unlaunched, by_rank, firsts_of
@@ -91,7 +91,9 @@ def run_clusters(
                 running.insert(0, _run(*start(launch, gpu, idle, settings, observer), settings))
             elif stuck >= len(running):
                 # All have been asked in turn, and each waits for another one.
-                raise stuck_launch([each.cluster for each in running], waiting)
+                stuck = 0
+                if not pass_time(clusters := [each.cluster for each in running]):
+                    raise stuck_launch(clusters, waiting)
 
 
 def next_gpu(waiting: Sequence[Unlaunched], running: Sequence[Cluster]) -> Unlaunched | None:

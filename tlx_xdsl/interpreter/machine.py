@@ -57,6 +57,14 @@ class Observer(Protocol):
         ...
 
 
+@dataclass
+class HostTime:
+    """The time of the host and its GPUs, which passes only when nothing can move."""
+
+    now: int = 0
+    """In nanoseconds."""
+
+
 @dataclass(frozen=True)
 class Launch:
     """The parts of a launch that all programs share."""
@@ -82,6 +90,7 @@ class Launch:
     """True if what cp.async writes needs a proxy fence before TMA and tensor cores read it."""
     in_issue_order: bool = False
     """True if all that one task issues to a tensor core of Blackwell counts as ordered (`tensor_core`)."""
+    time: HostTime = field(default_factory=HostTime)
 
 
 @dataclass(eq=False)
@@ -106,6 +115,8 @@ class Task:
     op: Operation | None = None
     """The operation that it is at: others have had their turn before it, or inside."""
     ended: bool = False
+    left: bool = False
+    """True if it has ended before the end of its code."""
     passed: Passage | None = None
     """Its last wait at an mbarrier or a named barrier."""
     turns: int = 0

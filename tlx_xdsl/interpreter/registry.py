@@ -65,6 +65,8 @@ class Waiting:
     """True if it may wait for what another program writes: it repeats a loop, or polls."""
     polled: int | None = None
     """The address in global memory at which it looks, where that is known."""
+    deadline: int | None = None
+    """The host's time (`machine.HostTime`) at which it goes on whatever it finds."""
     in_vain: bool = False
     """True if it has polled and found nothing new, and has changed nothing."""
 

@@ -15,7 +15,7 @@ from tlx_xdsl.errors import InputError
 from .causes import explained
 from .deadlock import deadlock
 from .engine import Transfer
-from .faults import Race, UninitializedRead, fault_at
+from .faults import Left, Race, UninitializedRead, fault_at
 from .limits import POLICIES
 from .machine import Cluster, Task
 
@@ -199,6 +199,7 @@ def give_turn(task: Task) -> None:
         task.waiting = next(task.coroutine)
     except (Race, UninitializedRead) as fault:
         raise explained(fault, task) from None
-    except StopIteration:
+    except (StopIteration, Left) as end:
+        task.left = isinstance(end, Left)
         task.cluster.tasks.remove(task)
         task.ended = True

@@ -43,6 +43,8 @@ class _Range:
     name: str
     owner: Any
     """References that keep them alive."""
+    skew: int
+    """Bytes past a multiple of 16 at which the kernel's range begins."""
 
 
 class Addressed(Protocol):
@@ -94,13 +96,25 @@ ALIGNED = 16
 """Bytes that a signature may promise that a pointer is a multiple of."""
 
 
+def skew_of(array: Array) -> int:
+    """Return how many bytes past a multiple of 16 an array begins in a kernel's memory.
+
+    A GPU's allocations are aligned, so the start of memory that numpy has allocated counts as aligned, and a view has
+    its distance from there. numpy aligns to 16 bytes on machines of 64 bits, and to 8 in WebAssembly. Memory that came
+    from elsewhere, as a file's, has its own address.
+    """
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return int(array.ctypes.data - (owner.ctypes.data if owner.flags.owndata else 0)) % ALIGNED
+
+
 def _place(ranges: Sequence[_Range | None], memory: Addressed) -> list[int | None]:
     """The address of each range; those that share memory share it in the kernel, too."""
     merged = _merged(ranges)
-    # Aligned as they are here: the signature says so.
+    # Aligned as the signature says.
     starts: Mapping[_Range, int] = {
-        range_: memory.add(range_.name, _bytes(range_), skew=range_.start % ALIGNED, written=_written(range_))
-        for range_ in merged
+        range_: memory.add(range_.name, _bytes(range_), skew=range_.skew, written=_written(range_)) for range_ in merged
     }
     addresses: list[int | None] = []
     for range_ in ranges:
@@ -119,7 +133,7 @@ def _merged(ranges: Sequence[_Range | None]) -> list[_Range]:
         if merged and range_.start < merged[-1].end:
             last = merged[-1]
             name = last.name if last.name == range_.name else f"{last.name}, {range_.name}"
-            merged[-1] = _Range(last.start, max(last.end, range_.end), name, (last.owner, range_.owner))
+            merged[-1] = _Range(last.start, max(last.end, range_.end), name, (last.owner, range_.owner), last.skew)
         else:
             merged.append(range_)
     return merged
@@ -153,7 +167,7 @@ def _range(array: Array | None, name: str) -> _Range | None:
         raise InputTypeError(f"'{name}' is read-only: pass a copy")
     start = int(array.ctypes.data)
     last = sum((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
-    return _Range(start, start + last + array.itemsize if array.size else start, name, array)
+    return _Range(start, start + last + array.itemsize if array.size else start, name, array, skew_of(array))
 
 
 def _written(range_: _Range) -> Bytes | None:

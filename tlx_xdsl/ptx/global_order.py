@@ -30,13 +30,15 @@ from .read.faults import PtxRace
 Foreign: TypeAlias = "dict[int, NDArray[np.int32]]"
 """The last step that is known of each agent of each wave."""
 
-WEAK, CTA, CLUSTER, GPU = range(4)
+WEAK, CTA, CLUSTER, GPU, SYS = range(5)
 """How strong an access is: its scope."""
+_SCOPE, _STEP_SHIFT = 7, 4
+"""The bits of an access's scope, and those after which its step begins (`global_shadow.SEVERAL` is between them)."""
 SHARED, GLOBAL = range(2)
 """The memories whose accesses are acquired from other CTAs of a cluster, each in its own way."""
-_SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU, "gl": GPU}
-_SCOPE_NAMES = {CTA: "cta", CLUSTER: "cluster"}
-_STEP = (1 << AGENT_SHIFT - 3) - 1
+_SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": SYS, "gl": GPU}
+_SCOPE_NAMES = {CTA: "cta", CLUSTER: "cluster", GPU: "gpu"}
+_STEP = (1 << AGENT_SHIFT - _STEP_SHIFT) - 1
 
 
 class Sync(NamedTuple):
@@ -61,7 +63,7 @@ def talks(program: Any) -> bool:
     """Return whether a kernel has strong accesses, or fences, by which CTAs may order what they do."""
     return any(
         (each.name in ("atom", "red") and not any(part.startswith("shared") for part in each.modifiers))
-        or (each.name in ("ld", "st", "fence", "membar") and sync_of(each.modifiers).scope == GPU)
+        or (each.name in ("ld", "st", "fence", "membar") and sync_of(each.modifiers).scope >= GPU)
         for each in program.function.instructions
     )
 
@@ -70,17 +72,22 @@ def talks(program: Any) -> bool:
 class Released:
     """Knowledge that was released at an address."""
 
-    by_gpu: Foreign = field(default_factory=dict[int, "NDArray[np.int32]"])
-    """That of scope `.gpu` and more."""
+    by_system: Foreign = field(default_factory=dict[int, "NDArray[np.int32]"])
+    """That of scope `.sys`."""
     near: dict[tuple[int, int], Foreign] = field(default_factory=dict[tuple[int, int], "Foreign"])
-    """All that was, by the scope `.cta` or `.cluster` and the number of the CTA or cluster that has released it."""
+    """All that was, by a narrower scope and the number of the CTA, the cluster or the GPU that has released it."""
 
 
 class GlobalOrder:
     """The accesses of a launch."""
 
-    def __init__(self, cluster_size: int, dependent: DependentLaunch | None, *, compares: bool) -> None:
-        self._cluster_size = cluster_size
+    def __init__(
+        self, cluster_size: int, dependent: DependentLaunch | None, *, compares: bool, of_gpu: int | None = None
+    ) -> None:
+        self._parts = ((CTA, 1), (CLUSTER, cluster_size), (GPU, of_gpu or 1 << 40))
+        """How many CTAs a scope has: those of the next GPU are numbered after them."""
+        self._widest = GPU if of_gpu is None else SYS
+        """The scope that has all CTAs."""
         self.compares = compares
         self.dependent = dependent
         """What is accessed before and after the wait for earlier launches, where the kernel has one."""
@@ -106,7 +113,7 @@ class GlobalOrder:
         """An access of warps `owner`: a `read`, a `write`, or an `update`, which does both."""
         if (shadow := self._shadows.get(buffer.start)) is None:
             shadow = self._shadows[buffer.start] = GlobalShadow(buffer, min(size, 16), view.warps)
-        strength = int(np.ravel(code)[0]) & 3
+        strength = int(np.ravel(code)[0]) & _SCOPE
         self.writes += what != "read"
 
         def check(found: Integers, at: Integers, past: str) -> None:
@@ -117,9 +124,9 @@ class GlobalOrder:
     def _check(self, view: WaveView, owner: Any, strength: int, found: Integers, report: Any) -> None:
         owners = np.broadcast_to(owner if isinstance(owner, int) else np.asarray(owner)[:, None], found.shape)
         late = found != 0
-        if strength == GPU:
-            late &= found & 3 != GPU
-        agents, steps = found >> AGENT_SHIFT, found >> 3 & _STEP
+        if strength >= self._widest:
+            late &= found & _SCOPE < self._widest
+        agents, steps = found >> AGENT_SHIFT, found >> _STEP_SHIFT & _STEP
         mine = agents >> AGENT_BITS == view.number
         local = np.where(mine, agents & AGENT, 0)
         late &= ~mine | view.clocks.unordered(owners, local, steps, GLOBAL)
@@ -147,31 +154,34 @@ class GlobalOrder:
 
     def _are_strong(self, view: WaveView, warp: int, strength: int, code: int) -> bool:
         """Return whether both accesses are strong, and each in the other's scope."""
-        scope = min(strength, code & 3)
-        if scope in (WEAK, GPU):
-            return scope == GPU
+        scope = min(strength, code & _SCOPE)
+        if scope in (WEAK, SYS):
+            return scope == SYS
         number, agent = code >> AGENT_SHIFT + AGENT_BITS, code >> AGENT_SHIFT & AGENT
         other = self.waves[number].view
         cta, of = view.cta(warp), other.cta(other.clocks.warp_of_agent(agent))
-        return (cta == of) if scope == CTA else cta // self._cluster_size == of // self._cluster_size
+        part = dict(self._parts)[scope]
+        return cta // part == of // part
 
     def _race(
         self, view: WaveView, warp: int, strength: int, code: int, at: int, name: str, past: str, what: str
     ) -> Trap:
         number, agent = code >> AGENT_SHIFT + AGENT_BITS, code >> AGENT_SHIFT & AGENT
-        step = code >> 3 & _STEP
+        step = code >> _STEP_SHIFT & _STEP
         other = self.waves[number]
         where = other.view.cta_name(other.warp_of_agent(agent))
         verb = {"read": "reads", "write": "writes", "update": "updates"}[what]
-        scope = min(strength, code & 3)
+        scope = min(strength, code & _SCOPE)
+        wide = "gpu" if view.gpu == other.view.gpu else "sys"
         if scope:
-            remedy = f"scope .{_SCOPE_NAMES[scope]} is not enough: .gpu is for all CTAs of a launch"
+            whom = "all CTAs of a launch" if wide == "gpu" else "other GPUs"
+            remedy = f"scope .{_SCOPE_NAMES[scope]} is not enough: .{wide} is for {whom}"
         elif view.cta(warp) == other.view.cta(other.warp_of_agent(agent)):
             remedy = "a barrier must come in between"
         else:
             remedy = (
-                "a release of scope .gpu after that, and an acquire of scope .gpu before this that reads what it "
-                "wrote, order them; a barrier must order each with the other threads of its CTA"
+                f"a release of scope .{wide} after that, and an acquire of scope .{wide} before this that reads what "
+                "it wrote, order them; a barrier must order each with the other threads of its CTA"
             )
         return Trap(
             f"this {verb} byte {at} of '{name}' in global memory, and nothing orders it after what was {past} by "
@@ -197,19 +207,19 @@ class GlobalOrder:
         if (found := self._grown.get(key)) is None:
             before, new = self._released[held], self._snapshots[snapshot]
             near = dict(before.near)
-            for level, number in ((CTA, cta), (CLUSTER, cta // self._cluster_size))[: min(scope, CLUSTER)]:
-                near[level, number] = joined(near.get((level, number)), new)
-            by_gpu = joined(before.by_gpu, new) if scope == GPU else before.by_gpu
-            self._released.append(Released(by_gpu, near))
+            for level, part in self._parts[: min(scope, GPU)]:
+                near[level, cta // part] = joined(near.get((level, cta // part)), new)
+            by_system = joined(before.by_system, new) if scope == SYS else before.by_system
+            self._released.append(Released(by_system, near))
             found = self._grown[key] = len(self._released) - 1
         return found
 
     def taken(self, held: int, cta: int, scope: int) -> list[Foreign]:
         """Return what an acquire with a scope by a CTA takes of what is released."""
         released = self._released[held]
-        near = ((CTA, cta), (CLUSTER, cta // self._cluster_size))[: min(scope, CLUSTER)]
+        near = [(level, cta // part) for level, part in self._parts[: min(scope, GPU)]]
         found = [released.near[each] for each in near if each in released.near]
-        return [released.by_gpu, *found] if scope == GPU else found
+        return [released.by_system, *found] if scope == SYS else found
 
 
 class WaveView:
@@ -229,17 +239,22 @@ class WaveView:
 
     def cta(self, warp: int) -> int:
         """The number of a warp's CTA in the launch, in the order of clusters."""
-        wave = self.clocks.wave
-        return wave.first_cta + warp // self.warps
+        return self.clocks.wave.first_cta + warp // self.warps
+
+    @property
+    def gpu(self) -> int | None:
+        """The rank of the GPU that the wave is on; None where there is one."""
+        return self.clocks.wave.machine.rank
 
     def cta_name(self, warp: int) -> str:
         """The place of a warp's CTA in the grid."""
         wave = self.clocks.wave
-        return str(tuple(map(int, wave.coordinates[self.cta(warp) - wave.first_cta])))
+        name = str(tuple(map(int, wave.coordinates[self.cta(warp) - wave.first_cta])))
+        return name if self.gpu is None else f"{name} of rank {self.gpu}"
 
     def code(self, agents: Any, steps: Any, strength: int) -> Any:
         """The numbers of accesses of this wave's agents."""
-        return (self.number << AGENT_BITS | agents) << AGENT_SHIFT | steps << 3 | strength
+        return (self.number << AGENT_BITS | agents) << AGENT_SHIFT | steps << _STEP_SHIFT | strength
 
     def access(self, buffer: Any, addresses: Integers, size: int, owner: Any, code: Any, what: str) -> None:
         """An access to an array, with what the warps `owner` know. Raises Trap for a race."""
@@ -257,7 +272,7 @@ class WaveView:
     def knows(self, warp: int, code: int) -> bool:
         """Return whether a warp knows an access of another wave."""
         number, agent = code >> AGENT_SHIFT + AGENT_BITS, code >> AGENT_SHIFT & AGENT
-        step = code >> 3 & _STEP
+        step = code >> _STEP_SHIFT & _STEP
         if number == self.number:
             return not self.clocks.unordered(warp, agent, step, GLOBAL)
         steps = (self.foreign.get(warp) or {}).get(number)

@@ -19,7 +19,7 @@ from tlx_xdsl.numerics.blas import one_thread
 from tlx_xdsl.numerics.host_arrays import addresses_of, reach
 from tlx_xdsl.targets import target_named
 
-from .machine import Limits, Machine, OnFault
+from .machine import Limits, Machine, OnFault, run_together
 from .memory.global_memory import GlobalMemory
 from .memory.tensor_map import TENSOR_MAP_BYTES, TensorMap, encode
 from .program import Program, prepare
@@ -141,6 +141,54 @@ def run_program(
     return done if dependent is None else replace(done, early_reads=dependent.early_reads)
 
 
+def run_ranks(
+    program: Program,
+    grid: int | Sequence[int],
+    args: Sequence[Sequence[Any]],
+    symmetric: Sequence[Any],
+    connect: Callable[[Sequence[int]], None],
+    *,
+    names: Sequence[str],
+    symmetric_names: Sequence[str],
+    num_warps: int | None = None,
+    cluster: Sequence[int] | None = None,
+    shared: int | None = None,
+    scratch: int = 0,
+    uninitialized: str = "error",
+    limits: Limits | None = None,
+    on_fault: OnFault | None = None,
+) -> PtxRun:
+    """Run a kernel on several GPUs side by side, in one memory, as `run_program` does; `args` has those of each.
+
+    `connect` gets the addresses of the arrays `symmetric`, before any GPU starts. Accesses to global memory are
+    compared: between GPUs only those of scope `.sys` order each other.
+    """
+    for variable in program.module.variables.values():
+        if variable.space == "global" and variable.data is None:
+            raise InputError(f"'{variable.name}' is a variable of the module, of which each GPU has its own")
+    memory, make = (
+        GlobalMemory(),
+        partial(Machine, allows_uninitialized=uninitialized == "allow", global_order=True, on_fault=on_fault),
+    )
+    own = [(f"{_name(value, name)} of rank {rank}", value) for rank, each in enumerate(args)
+           for name, value in zip(names, each, strict=True)]  # fmt: skip
+    every = [*own, *zip(symmetric_names, symmetric, strict=True)]
+    found = addresses_of([value for _, value in every], [name for name, _ in every], memory)
+    connect([address or 0 for address in found[len(own) :]])
+    machines: list[Machine] = []
+    for rank, each in enumerate(args):
+        make_one = partial(make, rank=rank, order=machines[0].global_order if machines else None)
+        machines.append(machine_for(
+            program, grid, each, make_one, memory, names=names, num_warps=num_warps, cluster=cluster, shared=shared,
+            scratch=scratch, addresses=found[rank * len(names) :][: len(names)],
+        ))  # fmt: skip
+    before = time.perf_counter()
+    with one_thread():
+        run_together(machines, limits or Limits())
+    counts = [sum(each) for each in zip(*(machine.counts for machine in machines), strict=True)]
+    return report(program, counts, time.perf_counter() - before)
+
+
 def machine_for(
     program: Program,
     grid: int | Sequence[int],
@@ -154,8 +202,11 @@ def machine_for(
     cluster: Sequence[int] | None = None,
     shared: int | None = None,
     scratch: int = 0,
+    addresses: Sequence[int | None] | None = None,
 ) -> MachineT:
     """Make the machine of a launch, whose arguments are those of `run_program`, and put its arrays into `memory`.
+
+    They are there already where `addresses` has one for each array.
 
     Raises TypeError and ValueError for arguments that do not fit.
     """
@@ -166,7 +217,7 @@ def machine_for(
         raise InputError(f"the grid {sizes} is no multiple of the cluster {clusters}")
     scratch_address = memory.add("scratch memory", np.zeros(scratch * prod(sizes), np.uint8)) if scratch else 0
     reach(reachable, memory)
-    parameters = bind(program, args, memory, scratch_address, names)
+    parameters = bind(program, args, memory, scratch_address, names, addresses)
     return make(program, memory, parameters, sizes, block, clusters, _shared(program, shared))
 
 
@@ -238,7 +289,12 @@ def _shared(program: Program, dynamic: int | None) -> int:
 
 
 def bind(
-    program: Program, args: Sequence[Any], memory: GlobalMemory, scratch: int, given: Sequence[str] | None = None
+    program: Program,
+    args: Sequence[Any],
+    memory: GlobalMemory,
+    scratch: int,
+    given: Sequence[str] | None = None,
+    addresses: Sequence[int | None] | None = None,
 ) -> Bytes:
     """The bytes of the parameters.
 
@@ -249,7 +305,8 @@ def bind(
     for value, name in zip(args, names, strict=True):
         if np.asanyarray(value).dtype.kind in "OSU" and value is not None and not isinstance(value, TensorMap):
             raise InputTypeError(f"{name} must be an array or a number, found {type(value).__name__}")
-    addresses = addresses_of(args, [_name(value, name) for value, name in zip(args, names, strict=True)], memory)
+    if addresses is None:
+        addresses = addresses_of(args, [_name(value, name) for value, name in zip(args, names, strict=True)], memory)
     data = np.zeros(program.symbols.parameter_bytes, np.uint8)
     at = 0
     for value, name, address in zip(args, names, addresses, strict=True):

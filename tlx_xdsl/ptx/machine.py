@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
@@ -60,7 +60,12 @@ class Machine:
         profiles: bool = False,
         most_threads: int = MOST_THREADS,
         on_fault: OnFault | None = None,
+        rank: int | None = None,
+        order: GlobalOrder | None = None,
     ):
+        self.rank = rank
+        self.first_cta = 0 if rank is None else rank * prod(grid)
+        self.slice_turns = 64 if rank is None else 2
         self.program = program
         self.memory = memory
         self.parameters = Parameters(parameters)
@@ -71,9 +76,10 @@ class Machine:
         self.allows_uninitialized = allows_uninitialized
         self.compares = compares
         self.on_fault = on_fault
-        self.global_order = GlobalOrder(
+        self.global_order = order or GlobalOrder(
             self.cluster_size, DependentLaunch(program) if waits_for_grids(program) else None,
             compares=talks(program) if global_order is None else global_order,
+            of_gpu=None if rank is None else prod(grid),
         )  # fmt: skip
         self.counts = [0] * len(program.blocks)
         """How often warps have run each block."""
@@ -83,10 +89,11 @@ class Machine:
         self.others_run = True
         """True if what all threads of a wave wait for may still come from another wave."""
         self._most_threads = most_threads
-        self._waiting: list[int] = []
+        self._waiting: list[int] = [*range(self.clusters)]
         """The clusters that are not launched yet, in order."""
         self._local: dict[int, GlobalMemory] = {}
-        self._place_variables()
+        if not rank:  # what a module holds is constant where several GPUs run it (`launch.run_ranks`)
+            self._place_variables()
 
     # Memory ----------------------------------------------------------------------------------------------------------
 
@@ -187,38 +194,52 @@ class Machine:
         return self.coordinates(self._waiting.pop(0), 1)[0]
 
     def run(self, limits: Limits) -> None:
-        """Run all CTAs; clusters side by side as far as they fit into a wave.
+        """Run all CTAs; clusters side by side as far as they fit into a wave. Raises as `run_together` does."""
+        run_together([self], limits)
 
-        A wave that does not end for long lets others run, which it may wait for.
-        Raises PtxFault for what the kernel does wrong.
-        """
-        budget = Budget(limits.blocks, limits.seconds)
-        per_wave = max(1, self._most_threads // (self.threads * self.cluster_size))
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether there are clusters that are not launched yet."""
+        return bool(self._waiting)
+
+    def next_wave(self) -> Wave:
+        """Launch the next clusters, as many as fit into a wave."""
+        count = max(1, self._most_threads // (self.threads * self.cluster_size))
         if any(each.name == "clusterlaunchcontrol" for each in self.program.function.instructions):
             # Some must be left to be taken over.
-            per_wave = 1
-        waiting = self._waiting = list(range(self.clusters))
-        running: list[Iterator[bool]] = []
-        while waiting or running:
-            if waiting:
-                count = min(per_wave, len(waiting))
-                wave = Wave(self, waiting[0], count)
-                del waiting[:count]
-                running.append(wave.run(budget))
-            still: list[Iterator[bool]] = []
-            stuck = True
-            for each in running:
-                said = next(each, None)
-                if said is not None:
-                    still.append(each)
-                stuck = stuck and said is True
-            # Where none goes on, the next that is asked reports it.
-            self.others_run = bool(waiting) or not stuck
-            running = still
-        if self.global_order.dependent is not None:
-            conflict = self.global_order.dependent.conflict()
-            if conflict is not None and (self.on_fault is None or not self.on_fault(conflict)):
-                raise conflict
+            count = 1
+        first, count = self._waiting[0], min(count, len(self._waiting))
+        del self._waiting[:count]
+        return Wave(self, first, count)
+
+
+def run_together(machines: Sequence[Machine], limits: Limits) -> None:
+    """Run launches on several GPUs side by side, which share memory and the order of accesses to it.
+
+    A wave that does not end for long lets others run, which it may wait for.
+    Raises PtxFault for what the kernel does wrong.
+    """
+    budget = Budget(limits.blocks, limits.seconds)
+    running: list[Iterator[bool]] = []
+    while running or any(each.is_waiting for each in machines):
+        running += [each.next_wave().run(budget) for each in machines if each.is_waiting]
+        still: list[Iterator[bool]] = []
+        stuck = True
+        for each in running:
+            said = next(each, None)
+            if said is not None:
+                still.append(each)
+            stuck = stuck and said is True
+        # Where none goes on, the next that is asked reports it.
+        others_run = not stuck or any(each.is_waiting for each in machines)
+        for machine in machines:
+            machine.others_run = others_run
+        running = still
+    first = machines[0]
+    if first.global_order.dependent is not None:
+        conflict = first.global_order.dependent.conflict()
+        if conflict is not None and (first.on_fault is None or not first.on_fault(conflict)):
+            raise conflict
 
 
 class Parameters:

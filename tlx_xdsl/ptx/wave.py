@@ -24,8 +24,6 @@ from .shared_memory import SharedMemory
 
 QUANTUM = 512
 """Blocks that a cohort runs before others get a turn."""
-SLICE = 64
-"""Turns of a wave before other waves get one."""
 
 
 @dataclass(slots=True)
@@ -51,7 +49,7 @@ class Wave:
         """Threads of a CTA, in whole warps."""
         self.cluster_size = machine.cluster_size
         self.ctas = clusters * self.cluster_size
-        self.first_cta = first_cluster * self.cluster_size
+        self.first_cta = machine.first_cta + first_cluster * self.cluster_size
         self.coordinates = machine.coordinates(first_cluster, clusters)
         """The place of each CTA in the grid, an array of [CTAs, 3]."""
         self.shared = SharedMemory(self, machine.shared_bytes)
@@ -121,7 +119,7 @@ class Wave:
                     continue
                 self._turn(cohort, budget)
                 turns += 1
-                if turns % SLICE == 0:
+                if turns % self.machine.slice_turns == 0:
                     yield False
 
     def _choose(self) -> Cohort | None:
@@ -264,7 +262,8 @@ class Wave:
         ctas = sorted({tuple(map(int, self.coordinates[cta])) for cta, _ in cohort.cta_groups})
         warps = sorted({int(warp) % (self.padded_threads // LANES) for warp in cohort.warps})
         shown = ", ".join(map(str, ctas[:3])) + (f" and {len(ctas) - 3} more" if len(ctas) > 3 else "")
-        return f"in warp{'s' * (len(warps) > 1)} {_ranges(warps)} of CTA{'s' * (len(ctas) > 1)} {shown}"
+        of = "" if self.machine.rank is None else f" of rank {self.machine.rank}"
+        return f"in warp{'s' * (len(warps) > 1)} {_ranges(warps)} of CTA{'s' * (len(ctas) > 1)} {shown}{of}"
 
     def _over(self, cohort: Cohort, message: str) -> PtxFault:
         block = self.program.blocks[cohort.pc] if cohort.pc != EXIT else None

@@ -193,7 +193,8 @@ class Kernel(ByName, Signed[P, R]):
     ) -> Timeline:
         """Predict what warps, tensor cores, TMA and barriers do, and when; a notebook shows it (docs/clock.md).
 
-        The arguments are those of `predict`.
+        The arguments are those of `predict`. With `ranks=N`, or a symmetric tensor, they are those of `interpret`: then
+        the launch is run on simulated ranks, and the timeline says what each does beside the others, in steps.
 
         Raises as `predict` does.
         """

@@ -2,7 +2,7 @@
 
 The clock makes them from PTX (`origin="predicted"`), and a run with probes from a GPU (`origin="measured"`). Both have
 one form, so that one viewer shows either, or both above each other. Times are cycles of a multiprocessor, from the
-start of the first CTA shown.
+start of the first CTA shown. The interpreter makes them of several GPUs, in steps (`origin="simulated"`).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Timeline:
     kernel: str
     chip: str
     """The GPU, as people call it: `H200`."""
-    origin: Literal["predicted", "measured"]
+    origin: Literal["predicted", "measured", "simulated"]
     tracks: list[Track] = field(default_factory=list[Track])
     spans: list[Span] = field(default_factory=list[Span])
     places: list[Place] = field(default_factory=list[Place])
@@ -99,6 +99,8 @@ class Timeline:
     """What the model leaves out here, or what the probes cost."""
     configuration: str = ""
     """What sets it apart from others of the kernel that it is shown beside: `NUM_STAGES=2`."""
+    unit: str = "cycles"
+    """The unit of all times: `steps` where ranks are simulated, which are no time."""
 
     @property
     def title(self) -> str:

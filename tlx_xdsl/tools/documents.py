@@ -32,6 +32,14 @@ def document(tool: str, facts: Mapping[str, Any], *, ok: bool = True) -> str:
     return json.dumps(made, indent=2)
 
 
+def show_texts(facts: Mapping[str, Any], texts: Mapping[str, str], form: str) -> None:
+    """Print the stages that `tlx compile -o -` asks for: as they are, or by name in a document of the form `json`."""
+    if form == "json":
+        print_document(document("tlx compile", {**facts, "files": [], "texts": texts}))
+    else:
+        print("".join(texts.values()), end="")
+
+
 def place_as_json(place: SourceLocation | None) -> dict[str, Any]:
     """Return file, line and column, each null where it is not known."""
     if place is None:

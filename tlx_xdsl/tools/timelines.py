@@ -19,7 +19,7 @@ def summary(timeline: Timeline) -> str:
     cycles = timeline.end if timeline.launch_cycles is None else timeline.launch_cycles
     name = " ".join(filter(None, (timeline.kernel, timeline.configuration)))
     time = "" if not timeline.hertz else f", {cycles / timeline.hertz * 1e3:.4g} ms at {timeline.hertz / 1e9:.4g} GHz"
-    return f"{name}: {cycles:,.0f} cycles predicted on {timeline.chip}{time}"
+    return f"{name}: {cycles:,.0f} {timeline.unit} {timeline.origin} on {timeline.chip}{time}"
 
 
 def write_timelines(path: str, form: str, timelines: Sequence[Timeline]) -> None:

@@ -122,7 +122,7 @@ class InductorKernel:
 
 
 def _time(launch: Callable[..., None], args: Sequence[Any]) -> float:
-    return do_bench(partial(launch, *args), _WARMUP_MS, _REP_MS, return_mode="median")
+    return do_bench(partial(launch, *args), _WARMUP_MS, _REP_MS, return_mode="min")
 
 
 def _launch_function(

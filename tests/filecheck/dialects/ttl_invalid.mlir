@@ -221,3 +221,19 @@ func.func @noc_in_compute() attributes {ttkernel.thread = #ttkernel.thread<compu
   ttkernel.noc_async_read_barrier() : () -> ()
   func.return
 }
+
+// -----
+
+func.func @rows_of_another_tile(%t : tensor<2x2x!ttcore.tile<32x32, f32>>, %r : tensor<64x64xbf16>) {
+  // expected-error @below {{ttl.tilize needs a block of 64x64 elements of f32 for tensor<2x2x!ttcore.tile<32x32, f32>>, found tensor<64x64xbf16>}}
+  ttl.tilize %r, %t : tensor<64x64xbf16>, tensor<2x2x!ttcore.tile<32x32, f32>>
+  func.return
+}
+
+// -----
+
+func.func @two_rows_of_tiles(%t : tensor<2x2x!ttcore.tile<32x32, f32>>, %r : tensor<64x64xf32>) {
+  // expected-error @below {{ttl.untilize writes one row of tiles, found tensor<2x2x!ttcore.tile<32x32, f32>>}}
+  ttl.untilize %t, %r : tensor<2x2x!ttcore.tile<32x32, f32>>, tensor<64x64xf32>
+  func.return
+}

@@ -87,6 +87,18 @@ func.func @k() attributes {ttkernel.thread = #ttkernel.thread<tensix>} {
   ttkernel.tile_regs_acquire() : () -> ()
   func.return
 }
+func.func @rows(%t : tensor<2x2x!ttcore.tile<32x32, f32>>, %r : tensor<64x64xf32>, %l : memref<1x2x!ttcore.tile<32x32, f32>>, %s : memref<32x64xf32>) {
+  // CHECK: ttl.tilize %r, %t : tensor<64x64xf32>, tensor<2x2x!ttcore.tile<32x32, f32>>
+  ttl.tilize %r, %t : tensor<64x64xf32>, tensor<2x2x!ttcore.tile<32x32, f32>>
+  // CHECK: ttl.untilize %l, %s : memref<1x2x!ttcore.tile<32x32, f32>>, memref<32x64xf32>
+  ttl.untilize %l, %s : memref<1x2x!ttcore.tile<32x32, f32>>, memref<32x64xf32>
+  %i = arith.constant 3 : index
+  // CHECK: %x = ttl.get_tile %t, %i : tensor<2x2x!ttcore.tile<32x32, f32>> -> !ttcore.tile<32x32, f32>
+  %x = ttl.get_tile %t, %i : tensor<2x2x!ttcore.tile<32x32, f32>> -> !ttcore.tile<32x32, f32>
+  // CHECK: ttl.pack_tile %x, %t, %i : !ttcore.tile<32x32, f32>, tensor<2x2x!ttcore.tile<32x32, f32>>
+  ttl.pack_tile %x, %t, %i : !ttcore.tile<32x32, f32>, tensor<2x2x!ttcore.tile<32x32, f32>>
+  func.return
+}
 func.func @compute(%m : memref<2x2x!ttcore.tile<32x32, f32>>, %x : memref<64x64xf32, #enc>) attributes {ttl.kernel_thread = #ttkernel.thread<tensix>} {
   // CHECK: ttl.compute ins(%m, %m : memref<2x2x!ttcore.tile<32x32, f32>>, memref<2x2x!ttcore.tile<32x32, f32>>) outs(%m :
   ttl.compute ins(%m, %m : memref<2x2x!ttcore.tile<32x32, f32>>, memref<2x2x!ttcore.tile<32x32, f32>>) outs(%m : memref<2x2x!ttcore.tile<32x32, f32>>)

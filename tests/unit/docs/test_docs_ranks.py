@@ -20,7 +20,11 @@ def test_the_page_shows_what_is_printed():
     Path("sums.py").write_text(kernel)
     assert shows(stable(output), stable(printed(command)))
 
-    (shown,) = blocks(PAGE, "text")
+    shown, proved, remark = blocks(PAGE, "text")
+    check, _, report = proved.partition("\n")
+    assert shows(stable(report), stable(printed(f"{check.removeprefix('$ tlx ')} --seconds 0")))
+
     check, _, report = shown.partition("\n")
     Path("sums.py").write_text("".join(kernel.splitlines(keepends=True)[:-3]))
     assert shows(report, printed(f"{check.removeprefix('$ tlx ')} --seconds 0"))
+    assert remark.rstrip() in printed(f"{check.removeprefix('$ tlx ')} --seconds 0 --prove")

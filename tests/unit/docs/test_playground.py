@@ -160,6 +160,27 @@ def test_puzzles_are_scripts_in_the_playground(tmp_path):
     assert solved["text"].startswith("right: in 3 orders")
 
 
+def test_timelines_are_read_and_drawn_without_triton(tmp_path):
+    """Solve the puzzle that reads a file of the repository, and draw the timeline of a kernel for Tenstorrent."""
+    puzzle = (ROOT / "notebooks" / "puzzles" / "15_timeline.py").read_text(encoding="utf-8")
+    solved = puzzle
+    for name, answer in {"cycles": 19_400, "busy": 42, "line": 70, "gain": 18}.items():
+        solved = solved.replace(f'"{name}": None', f'"{name}": {answer}')
+    add = (ROOT / "examples" / "ttl" / "add.py").read_text(encoding="utf-8")
+    line = "tlx ttl run kernel.py:add --arg a=randn[64,64] --arg b=randn[64,64] --arg out=nan[64,64]"
+    calls = [
+        ["set_up"],
+        *(["ran", each, "python kernel.py"] for each in (puzzle, solved)),
+        ["ran", add, f"{line} --timeline out.html"],
+    ]
+    (folder, given, answered, drawn), _ = answers(calls, tmp_path, absent=("marimo", "triton", "llvmlite"))
+    assert folder == str(tmp_path / "notebooks" / "puzzles")
+    assert (given["status"], given["text"]) == (1, "still to answer: cycles, busy, line, gain\n")
+    assert (answered["status"], answered["text"]) == (0, "right: four of four\n")
+    assert drawn["status"] == 0
+    assert drawn["pictures"]["out.html"].startswith("<!doctype html>")
+
+
 GEMM = "kernel.py:matmul --grid 1 --arg M=128 --arg N=128 --arg K=128" + "".join(
     f" --arg {name}_desc={contents}[128,128]" for name, contents in (("a", "randn"), ("b", "randn"), ("c", "nan"))
 )
@@ -218,7 +239,7 @@ class Served(http.server.SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-WATCH = """<script type="module">
+SETTLED = """
 const root = document.getElementById("tlx-playground"), part = (name) => root.querySelector(`[data-part="${name}"]`);
 const settled = () => new Promise((done) => {
   const look = () => ["done", "wrong", "failed"].includes(root.dataset.state) ? done() : setTimeout(look, 50);
@@ -226,6 +247,9 @@ const settled = () => new Promise((done) => {
 });
 const notes = {};
 await settled();
+"""
+
+PASSES = """
 Object.assign(notes, { seconds: performance.now() / 1000, state: root.dataset.state, said: part("said").textContent,
   line: part("line").value, passes: [...root.querySelectorAll(".playground-passes b")].map((each) => each.textContent),
   numpy: root.dataset.times });
@@ -238,17 +262,16 @@ part("source").value = part("source").value.replace("tl.cdiv", "tl.cdivv");
 part("passes").click();
 await settled();
 notes.wrong = part("output").textContent;
-await fetch("/notes", { method: "POST", body: JSON.stringify(notes) });
-</script>"""
+"""
+
+SENT = 'await fetch("/notes", { method: "POST", body: JSON.stringify(notes) });'
 
 
-@needs_browser
-@needs_pyodide
-def test_the_page_shows_the_passes_in_a_browser(tmp_path):
-    """The page begins cold: a new profile, nothing cached."""
+def noted(tmp_path, script):
+    """Return the notes of a script beside the page in a browser, which begins cold: a new profile, nothing cached."""
     site(tmp_path)
     with (tmp_path / "playground.html").open("a", encoding="utf-8") as page:
-        page.write(WATCH)
+        page.write(f'<script type="module">{SETTLED}{script}{SENT}</script>')
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Served, directory=str(tmp_path)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     assert CHROMIUM is not None
@@ -260,12 +283,19 @@ def test_the_page_shows_the_passes_in_a_browser(tmp_path):
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        assert Served.came.wait(180), "the page has sent nothing"
+        Served.came.clear()
+        assert Served.came.wait(300), "the page has sent nothing"
     finally:
         browser.terminate()
         browser.wait()
         server.shutdown()
-    notes = Served.notes
+    return Served.notes
+
+
+@needs_browser
+@needs_pyodide
+def test_the_page_shows_the_passes_in_a_browser(tmp_path):
+    notes = noted(tmp_path, PASSES)
     assert (notes["state"], notes["line"]) == ("done", LINE), notes
     assert {"frontend", "tlx-storage-alias-lowering", "result"} <= set(notes["passes"])
     name, width = notes["picture"]
@@ -275,6 +305,40 @@ def test_the_page_shows_the_passes_in_a_browser(tmp_path):
     print(f"\nfrom a cold page to the passes: {notes['seconds']:.1f} s")
     # Alone on two cores it takes some 9 s; other tests may have the cores.
     assert notes["seconds"] < (20 if volume.is_full() else 120)
+
+
+WITH_NUMPY = """
+notes.ran = [];
+for (const line of LINES) {
+  part("line").value = line;
+  const since = performance.now();
+  part("form").requestSubmit();
+  await settled();
+  notes.ran.push([part("output").textContent, (performance.now() - since) / 1000]);
+}
+part("source").value = PUZZLE;
+part("script").click();
+await settled();
+notes.puzzle = part("output").textContent;
+"""
+
+
+@needs_browser
+@needs_pyodide
+@pytest.mark.skipif(
+    not list(playground.PYODIDE.glob("numpy-*wasm32.whl")), reason="no wheels of numpy and ml_dtypes in build/pyodide"
+)
+def test_kernels_run_in_a_browser_that_has_numpy(tmp_path):
+    lines = [f"tlx run {GEMM} --check c_desc=a_desc@b_desc", f"tlx check {GEMM}"]
+    puzzle = (ROOT / "notebooks" / "puzzles" / "01_add.py").read_text(encoding="utf-8")
+    script = WITH_NUMPY.replace("LINES", json.dumps(lines)).replace("PUZZLE", json.dumps(puzzle))
+    notes = noted(tmp_path, script)
+    (run, running), (checked, checking) = notes["ran"]
+    assert "largest error" in run
+    assert "all orders were covered" in checked
+    assert notes["puzzle"].startswith("kernel.py:45:17: error: load out of bounds")
+    print(f"\nGEMM 128^3 with numpy: {running:.1f} s with loading numpy, {checking:.1f} s checked")
+    assert running + checking < (15 if volume.is_full() else 120)
 
 
 NODE = """

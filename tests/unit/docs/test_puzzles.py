@@ -14,6 +14,7 @@ import pytest
 
 from tests.unit.docs.documents import blocks
 from tlx_xdsl.runtime.answers import PROGRESS, Verdict, settled
+from tlx_xdsl.runtime.simulate import ptx_stage
 
 pytest.importorskip("marimo", reason="the puzzles are marimo notebooks")
 
@@ -220,13 +221,12 @@ def test_wrong_answers_about_a_timeline_are_named():
 
 
 def test_a_solution_is_not_timed_without_triton(solutions, monkeypatch):
-    def absent(*_, **__):
-        raise ImportError("stock Triton is not installed")
-
-    monkeypatch.setattr(type(solutions.faster), "predict", absent)
+    monkeypatch.setattr(ptx_stage, "installed_triton_version", lambda: None)
     found = verdict("13_faster", faster=solutions.faster)
     assert not found
-    assert str(found) == "right, and how fast can't be said: stock Triton is not installed"
+    assert str(found) == (
+        "right, and how fast can't be said: the stage 'ptx' needs stock Triton: install tlx-xdsl[nvidia]"
+    )
 
 
 def test_the_page_s_own_exercise(tmp_path, capsys):

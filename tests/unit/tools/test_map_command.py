@@ -25,6 +25,7 @@ GOLDEN = Path(__file__).parent / "hopper_gemm_map.json"
 
 DOCS = ROOT / "docs"
 PICTURE = DOCS / "images" / "blackwell_attention_map.svg"
+ON_A_PHONE = DOCS / "images" / "blackwell_attention_map_phone.svg"
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -133,13 +134,27 @@ def test_the_time_axis_as_text_and_picture(capsys: pytest.CaptureFixture[str], t
 
 
 def test_the_docs_show_what_is_drawn_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = PICTURE if os.environ.get("TLX_UPDATE_GOLDEN") else tmp_path / "map.svg"
-    assert main(["map", ATTENTION, "-o", str(path)]) == 0
-    assert path.read_text() == PICTURE.read_text()
+    for picture, options in ((PICTURE, []), (ON_A_PHONE, ["--width", "400"])):
+        path = picture if os.environ.get("TLX_UPDATE_GOLDEN") else tmp_path / "map.svg"
+        assert main(["map", ATTENTION, "-o", str(path), *options]) == 0
+        assert path.read_text() == picture.read_text()
     text = mapped(capsys, ATTENTION)
     page = (DOCS / "storage-aliasing.md").read_text()
     (shown,) = re.findall(r"```text\n( +scores_memory.*?)```", page, re.DOTALL)
     assert shown in text
+
+
+def test_a_picture_for_a_phone_holds_what_the_wide_one_holds():
+    """Read both pictures: the same titles and boxes, nothing beyond the right end, and no text above another."""
+    wide, narrow = (ET.fromstring(each.read_text()) for each in (PICTURE, ON_A_PHONE))
+    assert narrow.get("width") == "400"
+    assert [each.text for each in narrow.iter(f"{SVG}title")] == [each.text for each in wide.iter(f"{SVG}title")]
+    ends = [float(each.get("x")) + float(each.get("width")) for each in narrow.iter(f"{SVG}rect") if each.get("x")]
+    assert max(ends) <= 400 - 12 + 1
+    written = [(float(each.get("x")), float(each.get("y")), each.text) for each in narrow.iter(f"{SVG}text")]
+    starts = [each for each in written if each[0] == 12]
+    assert len({y for _, y, _ in starts}) == len(starts)
+    assert all(x + 6.2 * len(text) <= 400 for x, _, text in starts if not text.startswith("alive in "))
 
 
 def test_the_docs_advice_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -1,5 +1,6 @@
 """`tlx run --ranks` and `tlx check --ranks`: values for each rank, all numbers of ranks, findings that come again."""
 
+import json
 import re
 import runpy
 
@@ -62,7 +63,10 @@ def test_a_run_on_ranks(capsys, tmp_path):
     [
         ((), "--arg x: 'symmetric' is of several ranks, add --ranks N"),
         (("--ranks", "2", "--check", "out=src[1 - rank]"), "--check out of rank 0: 16 of 16 elements differ"),
-        (("--ranks", "2", "--stage", "ptx"), "the stage 'ptx' runs on one GPU, and ranks=2"),
+        (("--ranks", "2", "--stage", "ptx", "--launches", "2"), "the stage 'ptx' runs one launch of each rank"),
+        (("--ranks", "-1"), "--ranks: expected a number of GPUs of at least 1, found -1"),
+        (("--ranks", "2", "--stage", "ptx", "--compare"), "--compare: of one GPU, without --ranks"),
+        (("--ranks", "2", "--stage", "cpu"), "the stage 'cpu' runs each program to its end"),
         (("--ranks", "2", "--launches", "0"), "launches must be at least 1, found 0"),
     ],
 )
@@ -75,6 +79,30 @@ def test_all_numbers_of_ranks_are_checked(capsys):
     given = ("--arg", "epoch=per_launch(1, 2)", "--ranks", "2,3,4", "--seconds", "0", "--stages", FRONTEND)
     assert main(["check", KERNEL, *ARGUMENTS, *given]) == 0
     assert "run at 3 of 3 sizes: ranks=2..4" in capsys.readouterr().out
+
+
+def test_a_check_with_proofs(capsys):
+    given = ("--ranks", "2,3", "--seconds", "0", "--stages", FRONTEND, "--prove")
+    assert main(["check", KERNEL, *ARGUMENTS, "--arg", "epoch=per_launch(1, 2)", *given]) == 0
+    said = capsys.readouterr().out
+    assert "the protocol of 'all_sums' at ranks=3 is proved for 715,827,882 launches of each rank" in said
+    assert said.splitlines()[-1].endswith("nothing found, 2 proved")
+    # The same number in all launches is for one of them.
+    assert main(["check", KERNEL, *ARGUMENTS, "--arg", "epoch=1", *given]) == 0
+    said = capsys.readouterr().out
+    assert "remark: not proved: the counter grows by 2 in each launch, and what is waited for by 0" in said
+    assert main(["check", KERNEL, *ARGUMENTS, "--arg", "epoch=1", *given, "--launches", "1", "--format", "json"]) == 0
+    proofs = json.loads(capsys.readouterr().out)["proofs"]
+    assert [each["answer"] for each in proofs] == ["proved", "proved"]
+    assert "for 1 launch of each rank" in proofs[0]["text"][0]
+
+
+def test_nothing_is_proved_beside_a_finding(capsys):
+    given = ("--arg", "epoch=per_launch(1, 2)", "--constexpr", "END=False", "--prove")
+    assert main(["check", KERNEL, *ARGUMENTS, *given, "--ranks", "2", "--seconds", "0", "--stages", FRONTEND]) == 1
+    said = capsys.readouterr().out
+    assert "remark: not proved: rank 0 in its launch 2 writes 'x of rank 0'" in said
+    assert "1 finding, 1 not proved" in said
 
 
 def test_a_finding_is_had_again_by_its_options(capsys):
@@ -92,7 +120,6 @@ def test_a_finding_is_had_again_by_its_options(capsys):
     [
         (("--ranks", "2,x"), "--ranks: expected values such as 2,3,4, found '2,x'"),
         (("--ranks", "0"), "--ranks: expected numbers of GPUs of at least 1, found 0"),
-        (("--ranks", "2", "--prove"), "a proof is of one GPU, and the kernel runs on 2 ranks"),
         (("--ranks", "2", "--stages", "frontend,ptx"), "the stage 'ptx' is of one GPU, and the kernel runs on 2 ranks"),
     ],
 )

@@ -261,6 +261,30 @@ class Builder:
             f"shufflevector {vector.typed}, {other}, <{len(lanes)} x i32> <{mask}>", vector.element, len(lanes)
         )
 
+    def merged(self, first: Value, second: Value, lanes: Sequence[int]) -> Value:
+        """Pick lanes of two vectors in this order; those of the second have the numbers after those of the first."""
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.emit(
+            f"shufflevector {first.typed}, {second.typed}, <{len(lanes)} x i32> <{mask}>", first.element, len(lanes)
+        )
+
+    def transposed(self, rows: Sequence[Value]) -> list[Value]:
+        """The columns of a matrix that has as many rows as lanes, a power of two.
+
+        Each step exchanges two quarters of all blocks of a size: the upper right one and the lower left one.
+        """
+        found, size = list(rows), len(rows)
+        step = size // 2
+        while step:
+            upper = [lane if not lane & step else size + lane - step for lane in range(size)]
+            lower = [lane + step if not lane & step else size + lane for lane in range(size)]
+            for row in range(size):
+                if not row & step:
+                    one, other = found[row], found[row + step]
+                    found[row], found[row + step] = self.merged(one, other, upper), self.merged(one, other, lower)
+            step //= 2
+        return found
+
     def first(self, value: Value, lanes: int) -> Value:
         """The first lanes; a scalar stays."""
         if value.lanes in (1, lanes):

@@ -108,7 +108,9 @@ def _load_of(copy: memref.CopyOp) -> Forwarded | None:
     buffer = buffer_of(copy.target)
     if buffer is None or buffer_of(copy.source) is not None or not _is_corner(copy.target, buffer):
         return None
-    fills = [use.operation for view in _views(buffer) for use in view.uses if isinstance(use.operation, linalg.FillOp)]
+    fills = [
+        use.operation for view in views_of(buffer) for use in view.uses if isinstance(use.operation, linalg.FillOp)
+    ]
     if len(fills) > 1 or any(fill.parent is not copy.parent for fill in fills):
         return None
     if fills and (memref.is_memref(fills[0].inputs[0].type) or not _is_corner(fills[0].outputs[0], buffer)):
@@ -134,7 +136,7 @@ def _find_readers(load: Forwarded, order: Mapping[Operation, int]) -> bool:
     """Find what reads a load; False if something reads it that cannot do without the copy."""
     buffer = buffer_of(load.box)
     assert buffer is not None
-    users = {use.operation: view for view in _views(buffer) for use in view.uses if use.operation.name not in _VIEWS}
+    users = {use.operation: view for view in views_of(buffer) for use in view.uses if use.operation.name not in _VIEWS}
     waiting = set(users) - {load.copy} - ({load.fill} if load.fill is not None else set())
     block = load.copy.parent
     assert block is not None
@@ -167,12 +169,13 @@ def _find_readers(load: Forwarded, order: Mapping[Operation, int]) -> bool:
     return not waiting
 
 
-def _views(buffer: SSAValue) -> Iterator[SSAValue]:
+def views_of(buffer: SSAValue) -> Iterator[SSAValue]:
+    """The buffer, and all views of it."""
     yield buffer
     for use in buffer.uses:
         if use.operation.name in _VIEWS:
             for result in use.operation.results:
-                yield from _views(result)
+                yield from views_of(result)
 
 
 def _may_read(load: Forwarded, op: linalg.GenericOp | linalg.ReduceOp, view: SSAValue, buffer: SSAValue) -> bool:

@@ -17,6 +17,7 @@ from .builder import I8, I32, PTR, Builder, Value, constant
 from .forwarding import Forwarding
 from .host import Features
 from .metadata import Site
+from .postponed import Postponed
 from .ticks import Ticks, is_counted
 from .views import View
 
@@ -103,6 +104,8 @@ class FunctionEmitter:
     """What the buffers of the function take of it."""
     forwarding: Forwarding = field(default_factory=Forwarding)
     """The loads whose copies are left out."""
+    postponed: dict[Operation, Postponed] = field(default_factory=dict[Operation, Postponed])
+    """The loads that products may do without, by their operations."""
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     """Scalars; vectors while the body of a loop nest is written."""
     views: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])

@@ -7,14 +7,14 @@ are converted to it first, once, in memory beside the buffers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-
-from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects.base import is_float
 
 from ..bufferize.plan_arena import aligned
-from .builder import F32, F64, FLOATS, I8, I32, I64, Value
+from .builder import F32, F64, FLOATS, I8, I32, I64, Value, constant
+from .dot_instructions import WORD, dot_instruction
 from .function import FunctionEmitter
 from .nest import Access, Nest, write_nest
 from .scalars import rounded, widened
@@ -26,55 +26,31 @@ REGISTERS_FOR_OTHERS = 6
 
 def write_product(fn: FunctionEmitter, a: View, b: View, c: View) -> bool:
     """Add the product of `a` (MxK) and `b` (KxN) to `c` (MxN); False if a plain nest must do it."""
-    element = c.element
     if not all(isinstance(size, int) for size in (*a.sizes, *b.sizes, *c.sizes)) or c.strides[1] != 1:
         return False
+    element = c.element
     if c.in_register not in (F32, F64, I32, I64) or any(is_float(each.element) != is_float(element) for each in (a, b)):
         return False
-    at = 0
-    for each in (a, b):
-        if each.in_register != c.in_register:
-            at += aligned(_count(each) * c.bytes)
-    if at:
-        memory, used = fn.temporary(at), 0
-        converted: list[View] = []
-        for each in (a, b):
-            if each.in_register == c.in_register:
-                converted.append(each)
-                continue
-            place = fn.b.gep(I8, memory, fn.b.index(used)) if used else memory
-            converted.append(_converted(fn, each, place, element))
-            used += aligned(_count(each) * c.bytes)
-        a, b = converted
-    if b.strides[1] != 1:
-        return False
     fn.streams = False
-    _Product(fn, a, b, c).write()
+    product = _Product(fn, a, b, c)
+    product.prepare()
+    product.write()
     return True
 
 
-def _count(view: View) -> int:
-    rows, columns = view.sizes
-    assert isinstance(rows, int) and isinstance(columns, int)
-    return rows * columns
-
-
-def _converted(fn: FunctionEmitter, view: View, place: Value, element: Attribute) -> View:
-    """A copy of a matrix with elements of another type."""
-    rows, columns = view.sizes
-    assert isinstance(rows, int) and isinstance(columns, int)
-    copy = dense(place, element, (rows, columns))
+def _convert(fn: FunctionEmitter, sizes: tuple[int, ...], read: Access, written: Access) -> None:
+    """Write elements as those of another type."""
+    element = written.view.element
 
     def convert(value: Value) -> Value:
         if is_float(element):
-            return rounded(fn, widened(fn, value, view.element), element)
-        return fn.b.resized(value, copy.in_register)
+            return rounded(fn, widened(fn, value, read.view.element), element)
+        return fn.b.resized(value, written.view.in_register)
 
     write_nest(fn, Nest(
-        view.sizes, (False, False), (Access(view, view.offset, view.strides),), (Access(copy, 0, copy.strides),),
-        (False,), lambda read, _old, _indices: [convert(read[0])], copy.bytes, vectorizable=True, has_indices=False,
+        sizes, (False,) * len(sizes), (read,), (written,), (False,), lambda found, _old, _indices: [convert(found[0])],
+        written.view.bytes, vectorizable=True, has_indices=False,
     ))  # fmt: skip
-    return copy
 
 
 class _Product:
@@ -87,9 +63,58 @@ class _Product:
         while lanes > 1 and columns % lanes:
             lanes //= 2
         self.lanes = lanes
+        self.in_panels = False
+        self.dot = dot_instruction(fn.features, a, b, c, lanes)
+        self.steps = depth if self.dot is None else depth // self.dot.group
         accumulators = fn.features.registers - REGISTERS_FOR_OTHERS
         self.across = min(4 if fn.features.registers >= 32 else 2, columns // lanes)
         self.down = max(min(accumulators // self.across, rows, 6 if self.across > 2 else 8), 1)
+
+    def prepare(self) -> None:
+        """Copy the operands that are of another type, or that lie where they are slow to read.
+
+        What was copied of B are panels: all rows of the columns that tiles have, side by side.
+        """
+        copies_a, self.in_panels = self._copied()
+        sizes = [(self.rows, self.steps)] * copies_a + [(self.steps, self.columns)] * self.in_panels
+        needed = [aligned(self.c.bytes * rows * columns) for rows, columns in sizes]
+        if not needed:
+            return
+        memory = self.fn.temporary(sum(needed))
+        element = self.c.element if self.dot is None else WORD
+        if copies_a:
+            copy = dense(memory, element, sizes[0])
+            if self.dot is None:
+                _convert(
+                    self.fn, sizes[0], Access(self.a, self.a.offset, self.a.strides), Access(copy, 0, copy.strides)
+                )
+            else:
+                self.dot.write_a(self.fn, self.a, copy)
+            self.a = copy
+        if self.in_panels:
+            place = self.fn.b.gep(I8, memory, self.fn.b.index(needed[0])) if copies_a else memory
+            self._make_panels(dense(place, element, sizes[-1]))
+
+    def _copied(self) -> tuple[bool, bool]:
+        """Return whether A and B are copied."""
+        a, b, register = self.a, self.b, self.c.in_register
+        if self.dot is not None:
+            return True, True
+        lies_well = isinstance(b.strides[0], int) and b.strides[1] == 1
+        return a.in_register != register or a.strides[1] != 1, b.in_register != register or not lies_well
+
+    def _make_panels(self, copy: View) -> None:
+        b, read = self.fn.b, self.b
+        width = self.across * self.lanes
+        whole = self.columns // width
+        write = _convert if self.dot is None else self.dot.write_b
+        for first, count, size in ((0, whole, width), (whole * width, 1, self.columns - whole * width)):
+            if size and count:
+                strides = (multiply(b, size, read.strides[1]), *read.strides)
+                offset = add(b, read.offset, multiply(b, first, read.strides[1]))
+                place = Access(copy, first * self.steps, (size * self.steps, size, 1))
+                write(self.fn, (count, self.steps, size), Access(read, offset, strides), place)
+        self.b = copy
 
     def write(self) -> None:
         """The tiles: groups of columns, and for each of them all rows."""
@@ -105,17 +130,18 @@ class _Product:
         b = self.fn.b
 
         def at(column: Number) -> None:
+            excess = self._excess(column, across)
             # As even as possible: a short tile costs almost as much as a whole one.
             tiles = -(-self.rows // self.down)
             height = -(-self.rows // tiles)
             whole = self.rows // height
             if whole == 1:
-                self._tile(0, column, height, across)
+                self._tile(0, column, height, across, excess)
             else:
                 with b.loop(b.index(0), b.index(whole * height), b.index(height)) as (row, _, _):
-                    self._tile(row, column, height, across)
+                    self._tile(row, column, height, across, excess)
             if self.rows - whole * height:
-                self._tile(whole * height, column, self.rows - whole * height, across)
+                self._tile(whole * height, column, self.rows - whole * height, across, excess)
 
         if count == 1:
             at(first)
@@ -123,18 +149,38 @@ class _Product:
             with b.loop(b.index(first), b.index(first + count * width), b.index(width)) as (column, _, _):
                 at(column)
 
-    def _tile(self, row: Number, column: Number, down: int, across: int) -> None:
+    def _columns_of_b(self, column: Number, across: int) -> tuple[list[View], Number]:
+        """The beginnings of some columns, and the elements from one row to the next."""
+        b = self.fn.b
+        start = multiply(b, column, self.steps) if self.in_panels else self.b.place(b, (0, column))
+        places = [add(b, start, each * self.lanes) for each in range(across)]
+        views = [replace(self.b, base=address(b, self.b, place)) for place in places]
+        return views, across * self.lanes if self.in_panels else self.b.strides[0]
+
+    def _excess(self, column: Number, across: int) -> Sequence[Value]:
+        """Return what sums of some columns will be too large by."""
+        if self.dot is None or not self.dot.offset:
+            return ()
+        b, lanes = self.fn.b, self.lanes
+        views, row = self._columns_of_b(column, across)
+        zero = [constant(0, I32, lanes)] * across
+        with b.loop(b.index(0), b.index(self.steps), b.index(1), zero) as (k, sums, following):
+            vectors = [load(b, view, multiply(b, k, row), 1, lanes) for view in views]
+            following[:] = [self.dot.excess(b, *each) for each in zip(vectors, sums, strict=True)]
+        return following
+
+    def _tile(self, row: Number, column: Number, down: int, across: int, excess: Sequence[Value]) -> None:
         b, lanes = self.fn.b, self.lanes
         rows = [add(b, row, each) for each in range(down)]
         columns = [add(b, column, each * lanes) for each in range(across)]
         places = [self.c.place(b, (each, other)) for each in rows for other in columns]
         start = [load(b, self.c, place, 1, lanes) for place in places]
-        of_a = [self.a.place(b, (each, 0)) for each in rows]
-        of_b = [self.b.place(b, (0, each)) for each in columns]
-        a_views = [replace(self.a, base=address(b, self.a, place)) for place in of_a]
-        b_views = [replace(self.b, base=address(b, self.b, place)) for place in of_b]
-        with b.loop(b.index(0), b.index(self.depth), b.index(1), start) as (k, sums, following):
-            in_a, in_b = multiply(b, k, self.a.strides[1]), multiply(b, k, self.b.strides[0])
+        if excess:
+            start = [b.binary("sub", value, excess[number % across]) for number, value in enumerate(start)]
+        a_views = [replace(self.a, base=address(b, self.a, self.a.place(b, (each, 0)))) for each in rows]
+        b_views, row_of_b = self._columns_of_b(column, across)
+        with b.loop(b.index(0), b.index(self.steps), b.index(1), start) as (k, sums, following):
+            in_a, in_b = multiply(b, k, self.a.strides[1]), multiply(b, k, row_of_b)
             vectors = [load(b, view, in_b, 1, lanes) for view in b_views]
             for number, view in enumerate(a_views):
                 element = load(b, view, in_a)
@@ -146,6 +192,8 @@ class _Product:
 
     def _added(self, element: Value, vector: Value, total: Value) -> Value:
         b = self.fn.b
+        if self.dot is not None:
+            return self.dot.added(b, element, vector, total)
         if self.c.in_register in FLOATS:
             return b.intrinsic("llvm.fma", b.splat(element, total.lanes), vector, total)
         return b.binary("add", total, b.binary("mul", element, vector))

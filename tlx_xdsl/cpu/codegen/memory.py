@@ -58,6 +58,8 @@ def allocate(fn: FunctionEmitter, op: upstream.AllocOp) -> None:
         raise refused(op, f"it has no place in the arena ('{OFFSET}')")
     base = fn.buffer(offset.value.data)
     fn.views[op.memref] = dense(base, memref.element_of(op.memref.type), [size for size in sizes if size is not None])
+    if (wait := fn.postponed.get(op)) is not None:
+        wait.begin(fn.b)
 
 
 @emits(memref.ReinterpretCastOp)

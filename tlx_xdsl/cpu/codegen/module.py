@@ -28,6 +28,7 @@ from .function import FunctionEmitter, Sites, Target, load_handlers, refused
 from .host import Features, Host, host
 from .llvm import Compiled, optimized
 from .metadata import Argument, Metadata
+from .postponed import postponed_copies
 from .ticks import Ticks
 
 _PLAIN = 'nounwind "no-trapping-math"="true"'
@@ -125,6 +126,9 @@ def _function(
     b = Builder(externals)
     fn = FunctionEmitter(b, features, sites, checks, Value("%scratch", PTR), arena, forwarding(function))
     fn.ticks = ticks
+    if not checks:
+        # The places of faults are those of the loads.
+        fn.postponed = postponed_copies(function)
     first, *others = function.body.blocks
     parameters: list[str] = []
     for number, argument in enumerate(first.args):

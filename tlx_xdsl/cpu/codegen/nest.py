@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from .builder import I32, I64, Value, constant, iota, poison
+from .builder import I8, I32, I64, Value, constant, iota, poison
 from .function import FunctionEmitter
-from .views import Number, View, add, as_value, load, multiply, store
+from .views import Number, View, add, as_value, dense, load, multiply, store
 
 VECTOR_BYTES = 64
 """Bytes of a vector of the widest elements of a nest: the registers of AVX-512, or several of another CPU's."""
@@ -79,7 +79,7 @@ class Nest:
     combiners: tuple[Combiner, ...] | None = None
     """For each output how its elements are combined; None: in the order of the iterations."""
     is_cheap: bool = False
-    """Whether an iteration is so short that a reduction waits for the one before."""
+    """Whether an iteration is so short that a reduction waits for the one before, and may be written several times."""
     replace_combination: Callable[[Callable[[Value, Value], Value] | None], None] = lambda _: None
     """Lets `compute` combine by another function than the operation, or by that again."""
 
@@ -101,7 +101,13 @@ def write_nest(fn: FunctionEmitter, nest: Nest) -> None:
     writer = _Writer(fn, nest, dim, 1 if dim is None else _lanes(nest, dim))
     parallel = [each for each in range(len(nest.sizes)) if not nest.reduced[each] and each != dim]
     offsets = [access.offset for access in nest.accesses]
-    writer.loops(parallel, offsets, writer.inner)
+    rows = _row_dimension(nest, dim)
+    if rows is None or dim is None:
+        writer.loops(parallel, offsets, writer.inner)
+        return
+    parallel.remove(rows)
+    writer.lanes = min(writer.lanes, _MOST_ROWS)
+    writer.loops(parallel, offsets, lambda at: writer.blocks(rows, at))
 
 
 def _coalesced(nest: Nest) -> Nest:
@@ -169,11 +175,37 @@ def _vector_dimension(nest: Nest) -> int | None:
     return None if best is None else best[2]
 
 
+_MOST_ROWS = 16
+"""Rows of a block that is transposed: as many as there are registers left beside them."""
+
+
+def _row_dimension(nest: Nest, dim: int | None) -> int | None:
+    """The dimension along which inputs lie one after the other that do not along the lanes; None if there is none.
+
+    Blocks of such an input are read in its own order, and transposed in registers.
+    """
+    if dim is None or any(nest.reduced) or not _is_long(nest.sizes[dim]):
+        return None
+    for other, size in enumerate(nest.sizes):
+        if other != dim and _is_long(size) and any(_is_transposed(access, dim, other) for access in nest.inputs):
+            return other
+    return None
+
+
+def _is_transposed(access: Access, dim: int, rows: int) -> bool:
+    return access.strides[rows] == 1 and access.strides[dim] not in (0, 1) and set(access.limits) <= {None}
+
+
+def _is_long(size: Number) -> bool:
+    return not isinstance(size, int) or size >= _MOST_ROWS
+
+
 def _score(stride: Number, weight: int) -> int:
     """Return how good it is to access vectors with such a stride."""
     if stride == 1:
         return 3 * weight
-    return 1 if stride == 0 else -2 * weight
+    # An instruction that gathers takes as long as the loads of all its lanes.
+    return 1 if stride == 0 else -4 * weight
 
 
 def _lanes(nest: Nest, dim: int) -> int:
@@ -203,6 +235,8 @@ class _Writer:
         self.left: int | None = None
         """The lanes of a last vector that count, where their number is known."""
         self.strides = [0 if self.dim is None else access.strides[self.dim] for access in self.nest.accesses]
+        self.known: dict[int, Value] = {}
+        """By their numbers the inputs whose elements are in registers."""
 
     def loops(self, dims: Sequence[int], offsets: list[Number], then: Callable[[list[Number]], None]) -> None:
         """Loops over parallel dimensions, around `then`."""
@@ -225,6 +259,69 @@ class _Writer:
             self.reduce_lanes(offsets)
         else:
             self.chunks(offsets, (), lambda at, mask, _: (self.elements(at, mask), ())[1])
+
+    def blocks(self, rows: int, offsets: list[Number]) -> None:
+        """Write square blocks along the lanes and along `rows`, and single rows of what is left."""
+        size, b = self.nest.sizes[rows], self.fn.b
+        whole = (
+            size // self.lanes * self.lanes if isinstance(size, int) else b.binary("and", size, b.index(-self.lanes))
+        )
+        inputs = [
+            number
+            for number, access in enumerate(self.nest.inputs)
+            if self.dim is not None and _is_transposed(access, self.dim, rows)
+        ]
+        with b.loop(b.index(0), as_value(whole), b.index(self.lanes)) as (first, _, _):
+
+            def body(at: list[Number], mask: Value | None, _: Sequence[Value]) -> Sequence[Value]:
+                columns = {number: self._columns(number, at[number], mask) for number in inputs}
+                if self.nest.is_cheap:
+                    for row in range(self.lanes):
+                        self.indices[rows] = b.binary("add", first, b.index(row))
+                        self.known = {number: found[row] for number, found in columns.items()}
+                        self.elements(self._moved(at, rows, row), mask)
+                else:
+                    # The body stands there once; the columns wait in memory.
+                    kept = self._kept(columns)
+                    with b.loop(b.index(0), b.index(self.lanes), b.index(1)) as (row, _, _):
+                        self.indices[rows] = b.binary("add", first, row)
+                        place = multiply(b, row, self.lanes)
+                        self.known = {number: load(b, view, place, 1, self.lanes) for number, view in kept.items()}
+                        self.elements(self._moved(at, rows, row), mask)
+                self.known = {}
+                return ()
+
+            self.chunks(self._moved(offsets, rows, first), (), body)
+        if whole == size:
+            return
+        with b.loop(as_value(whole), as_value(size), b.index(1)) as (number, _, _):
+            self.indices[rows] = number
+            self.inner(self._moved(offsets, rows, number))
+
+    def _kept(self, columns: dict[int, list[Value]]) -> dict[int, View]:
+        """The columns of each input in memory, one after the other."""
+        size = self.lanes * self.lanes
+        base = self.fn.temporary(len(columns) * size * VECTOR_BYTES // self.lanes)
+        kept: dict[int, View] = {}
+        for place, (number, found) in enumerate(columns.items()):
+            start = self.fn.b.gep(I8, base, self.fn.b.index(place * size * VECTOR_BYTES // self.lanes))
+            kept[number] = dense(start, self.nest.inputs[number].view.element, (self.lanes, self.lanes))
+            for row, values in enumerate(found):
+                store(self.fn.b, values, kept[number], row * self.lanes, 1, self.lanes)
+        return kept
+
+    def _columns(self, number: int, offset: Number, mask: Value | None) -> list[Value]:
+        """The elements of an input for each row of a block, which lie one after the other from row to row."""
+        b, view, stride = self.fn.b, self.nest.inputs[number].view, self.strides[number]
+        found: list[Value] = []
+        for lane in range(self.lanes):
+            if self.left is not None and lane >= self.left:
+                found.append(poison(view.in_register, self.lanes))
+                continue
+            counts = None if mask is None or self.left is not None else b.splat(b.extract(mask, lane), self.lanes)
+            place = add(b, offset, multiply(b, lane, stride))
+            found.append(load(b, view, place, 1, self.lanes, counts))
+        return b.transposed(found)
 
     def chunks(
         self,
@@ -364,9 +461,10 @@ class _Writer:
     def _computed(self, offsets: list[Number], old: Sequence[Value], mask: Value | None) -> Sequence[Value]:
         nest, fn = self.nest, self.fn
         split = len(nest.inputs)
+        places = zip(nest.inputs, offsets[:split], self.strides[:split], strict=True)
         read = [
-            self._read(access, offset, stride, mask)
-            for access, offset, stride in zip(nest.inputs, offsets[:split], self.strides[:split], strict=True)
+            self.known[number] if number in self.known else self._read(access, offset, stride, mask)
+            for number, (access, offset, stride) in enumerate(places)
         ]
         fn.mask = mask
         found = nest.compute(read, old, self.indices)
@@ -420,7 +518,7 @@ class _Writer:
         b = self.fn.b
         return b.loop(b.index(0), as_value(self.nest.sizes[dim]), b.index(1), carried)
 
-    def _moved(self, offsets: list[Number], dim: int, number: Value) -> list[Number]:
+    def _moved(self, offsets: list[Number], dim: int, number: Number) -> list[Number]:
         b = self.fn.b
         return [
             add(b, offset, multiply(b, number, access.strides[dim]))

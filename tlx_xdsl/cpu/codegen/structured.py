@@ -26,6 +26,7 @@ from .function import SCALARS, FunctionEmitter, emits, refused
 from .matmul import write_product
 from .memory import affine_number, check_box
 from .nest import Access, Combiner, Nest, Quick, write_nest
+from .postponed import Postponed
 from .scalars import float_constant
 from .views import Number, View, add, address, as_value, byte_range, multiply
 
@@ -93,22 +94,27 @@ def _combiner(fn: FunctionEmitter, old: SSAValue, new: SSAValue) -> Combiner | N
 
 
 def _quick(fn: FunctionEmitter, op: Operation, type_: Attribute) -> Quick | None:
-    """One comparison instead of what separates all NaN and both zeros, which matters for -inf and 0 alone."""
+    """One comparison instead of what separates all NaN and both zeros; two where NaN is kept.
+
+    It may give the other zero, and where NaN gives way the worst of all numbers for none.
+    """
     register = register_type(type_)
-    if not isinstance(op, arith.MaxnumfOp | arith.MinnumfOp) or register not in FLOATS:
+    keeps_nan = isinstance(op, arith.MaximumfOp | arith.MinimumfOp)
+    if not (keeps_nan or isinstance(op, arith.MaxnumfOp | arith.MinnumfOp)) or register not in FLOATS:
         return None
-    is_max = isinstance(op, arith.MaxnumfOp)
+    is_max = isinstance(op, arith.MaxnumfOp | arith.MaximumfOp)
     worst = constant(float("-inf") if is_max else float("inf"), register)
     predicate = "fcmp ogt" if is_max else "fcmp olt"
     b = fn.b
 
     def combine(old: Value, new: Value) -> Value:
-        # A NaN among the elements is not taken, for it is not greater.
-        return b.select(b.compare(predicate, new, old), new, old)
+        # A NaN among the elements is not taken, for it is not greater; one that is there stays for the same reason.
+        best = b.select(b.compare(predicate, new, old), new, old)
+        return b.select(b.compare("fcmp uno", new, new), new, best) if keeps_nan else best
 
     def is_doubtful(result: Value) -> Value:
         zero = b.compare("fcmp oeq", result, constant(0, register))
-        return b.binary("or", zero, b.compare("fcmp oeq", result, worst))
+        return zero if keeps_nan else b.binary("or", zero, b.compare("fcmp oeq", result, worst))
 
     return Quick(worst, combine, is_doubtful)
 
@@ -128,7 +134,20 @@ def copy(fn: FunctionEmitter, op: memref.CopyOp) -> None:
     if op in fn.forwarding.skipped:
         check_box(fn, op, fn.views[op.source])
         return
-    _move(fn, op, lambda strides: strides)
+    if (wait := fn.postponed.get(op)) is None:
+        _move(fn, op, lambda strides: strides)
+        return
+    source, target = (fn.views[value] for value in op.operands)
+    sizes = tuple(_known(one, other) for one, other in zip(source.sizes, target.sizes, strict=True))
+    buffer = fn.views[wait.buffer]
+    turns = source.strides[0] == 1 and source.strides[1] != 1
+    whole = partial(_write_move, fn, replace(source, sizes=buffer.sizes), buffer) if turns else None
+    wait.copy(fn.b, source, sizes, partial(_fill, fn, wait), lambda: _move(fn, op, lambda strides: strides), whole)
+
+
+def _fill(fn: FunctionEmitter, wait: Postponed) -> None:
+    if wait.fill is not None:
+        _structured(fn, wait.fill)
 
 
 @emits(linalg.TransposeOp)
@@ -173,7 +192,7 @@ def _write_move(fn: FunctionEmitter, read: View, written: View) -> None:
     write_nest(fn, Nest(
         read.sizes, (False,) * len(read.sizes), (Access(read, read.offset, read.strides),),
         (Access(written, written.offset, written.strides),), (False,), lambda found, _old, _indices: found, read.bytes,
-        vectorizable=True, has_indices=False,
+        vectorizable=True, has_indices=False, is_cheap=True,
     ))  # fmt: skip
 
 
@@ -193,6 +212,9 @@ def matmul(fn: FunctionEmitter, op: linalg.MatmulOp) -> None:
     operands = [*op.inputs, *op.outputs]
     for value in operands:
         check_box(fn, op, fn.views[value])
+    for value in op.inputs:
+        if isinstance(value.owner, Operation) and (wait := fn.postponed.get(value.owner)) is not None:
+            fn.views[value] = wait.operand(fn.b, fn.views[value], partial(_fill, fn, wait))
     if not usual or not write_product(fn, *(fn.views[value] for value in operands)):
         structured(fn, op)
 
@@ -200,8 +222,11 @@ def matmul(fn: FunctionEmitter, op: linalg.MatmulOp) -> None:
 @emits(linalg.GenericOp, linalg.FillOp, linalg.ReduceOp, linalg.BatchMatmulOp)
 def structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
     """A nest over the dimensions of the operation, around its body."""
-    if op in fn.forwarding.skipped:
-        return
+    if op not in fn.forwarding.skipped and op not in fn.postponed:
+        _structured(fn, op)
+
+
+def _structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
     maps = [attribute.data for attribute in op.get_indexing_maps()]
     kinds = [attribute.data for attribute in op.get_iterator_types()]
     rank = maps[0].num_dims
@@ -282,8 +307,29 @@ def _loaded_from(fn: FunctionEmitter, op: LinalgStructuredOperation, load: Forwa
     source, box = fn.views[load.source], fn.views[load.box]
     for output in op.outputs:
         if memref.is_memref(output.type) and buffer_of(output) is None:
-            source = readable(fn, source, fn.views[output], box, partial(_write_move, fn, source, box))
+            buffer = buffer_of(load.box)
+            assert buffer is not None, "a load is copied to a buffer"
+            copy = _in_the_order_of(source, box, memref.sizes_of(buffer.type))
+            source = readable(fn, source, fn.views[output], copy, partial(_write_move, fn, source, copy))
     return source
+
+
+def _in_the_order_of(source: View, box: View, sizes: Sequence[int | None]) -> View:
+    """A box at the beginning of a buffer, whose elements lie one after the other where those of the source do.
+
+    What reads either of the two knows that stride then.
+    """
+    rows = next((dim for dim, stride in enumerate(source.strides) if stride == 1), None)
+    if rows is None or box.strides[rows] == 1:
+        return box
+    strides: list[Number] = [0] * len(sizes)
+    step = 1
+    for dim in (rows, *(dim for dim in reversed(range(len(sizes))) if dim != rows)):
+        size = sizes[dim]
+        assert size is not None, "a buffer has sizes"
+        strides[dim] = step
+        step *= size
+    return box.with_(offset=box.offset, sizes=box.sizes, strides=strides)
 
 
 def _filled(fn: FunctionEmitter, load: Forwarded | None) -> Value | None:

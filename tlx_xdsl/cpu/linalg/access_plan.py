@@ -18,6 +18,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.structure.digits import Comparison, Digit, slope
 from tlx_xdsl.analysis.structure.values import ONE, ZERO, Claim, Linear, Mask, Opaque, Wrapped, computed
+from tlx_xdsl.dialects import arith
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.text.diagnostics import source_location
 
@@ -170,10 +171,13 @@ def _described(value: SSAValue) -> str:
 
 
 @contextmanager
-def boxes(plan: AccessPlan, emit: Emitter, at: Operation, *, keep_last: bool = False) -> Generator[Box]:
+def boxes(
+    plan: AccessPlan, emit: Emitter, at: Operation, *, keep_last: bool = False, may_be_empty: bool = False
+) -> Generator[Box]:
     """Emit the loops around a box; what is emitted inside of the context is done for each box.
 
-    With `keep_last` only the last of positions with the same address is visited, where that is known.
+    With `keep_last` only the last of positions with the same address is visited, where that is known. With
+    `may_be_empty` a condition of the whole access is the size of its only box, and not a branch around it.
     """
     # All scalars come before the loops: some of them may not leave the place of the access.
     condition = _condition(plan.mask, emit, at)
@@ -189,6 +193,11 @@ def boxes(plan: AccessPlan, emit: Emitter, at: Operation, *, keep_last: bool = F
     cuts = plan.cuts(emit, at, keep_last=keep_last)
     for cut in cuts:
         cut.prepare(emit, at)
+    long = [dim for dim, size in enumerate(point.sizes) if size != 1]
+    if may_be_empty and condition is not None and long and not (plan.visited or cuts or plan.bits()):
+        sizes = [emit.operand(size) for size in (point.sizes[long[0]], 0)]
+        point.sizes[long[0]] = emit.value(arith.SelectOp(condition, *sizes))
+        condition = None
     with ExitStack() as stack:
         stack.enter_context(emit.when(condition))
         for dim in plan.visited:

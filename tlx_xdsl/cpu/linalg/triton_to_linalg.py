@@ -40,6 +40,8 @@ from .expand_descriptors import ExpandDescriptorsPass
 from .lower_accesses import LowerAccessesPass
 from .lower_functions import LowerFunctionsPass
 from .lower_tensors import LowerTensorsPass
+from .recognize_extrema import RecognizeExtremaPass
+from .reduce_in_loops import ReduceInLoopsPass
 from .scalarize_carried import ScalarizeCarriedPass
 from .split_pointers import SplitPointersPass
 
@@ -81,6 +83,8 @@ def linalg_pipeline(
     """The passes from plain Triton to linalg, in order; without `truncates_tf32` TF32 products are those of f32."""
     return (
         *structuring_passes(),
+        RecognizeExtremaPass(),
+        ReduceInLoopsPass(),
         LowerAccessesPass(check_addresses),
         LowerTensorsPass(truncates_tf32),
         LowerFunctionsPass(num_programs),

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -23,10 +24,11 @@ from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.commands.diff_text import diff
 from tlx_xdsl.tools.commands.explain_passes import table
+from tlx_xdsl.tools.documents import document, show_texts
 from tlx_xdsl.tools.launch_line.kernel_options import CPU, CPU_STAGES
 from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of
-from tlx_xdsl.tools.output import Rows, section, times_section, write_file
+from tlx_xdsl.tools.output import Rows, print_document, section, times_section, write_file
 
 from ..bufferize.plan_arena import BYTES, OFFSET
 from ..bundle.write import BUNDLED, bundle_symbol, check_bundled, cpu_files, write_files
@@ -90,15 +92,20 @@ def compile(args: argparse.Namespace) -> None:
         on_stage("to-llvm", made.llvm_ir, "ll")
         on_stage("llvm-passes", made.optimized, "ll")
     files = cpu_files(source, wanted, made)
+    facts: dict[str, Any] = {"kernel": source.name, "target": CPU, "warnings": []}
     if output is None:
-        print("".join(files[stage].decode() for stage in stages), end="")
+        show_texts(facts, {stage: files[stage].decode() for stage in stages}, args.format)
         return
     for stage in stages:
         write(output, stage, files[stage])
     if args.bundle is not None:
         folder = write_files(args.bundle, made.metadata.name, files)
         paths += [folder / f"{folder.name}.{end}" for end in BUNDLED]
-    if not args.quiet:
+    if args.format == "json":
+        facts |= {"files": [*map(str, paths)], "times_ms": made.times_ms, "resources": dict(_resources(made))}
+        facts |= {"instructions": instruction_counts(made.assembly)}
+        print_document(document("tlx compile", facts))
+    elif not args.quiet:
         print(report(made, paths))
 
 
@@ -180,17 +187,20 @@ def report(made: CpuStages, paths: Sequence[Path]) -> str:
     lines = [f"{known.name} for {known.cpu} ({known.triple})" + (", with checks" if known.checks else "")]
     lines += times_section(made.times_ms)
     lines += section("instructions", list(instruction_counts(made.assembly).items()))
-    rows: Rows = [
-        ("machine code, bytes", text_bytes(made.code)),
-        ("scratch memory, bytes per thread", known.scratch_bytes),
-        ("assertions", len(known.sites)),
-    ]
-    lines += section("resources", rows)
+    lines += section("resources", _resources(made))
     if known.symbols:
         lines.append(f"  calls {', '.join(known.symbols)}")
     lines.append("  written")
     lines.extend(f"    {path}" for path in paths)
     return "\n".join(lines)
+
+
+def _resources(made: CpuStages) -> Rows:
+    return [
+        ("machine code, bytes", text_bytes(made.code)),
+        ("scratch memory, bytes per thread", made.metadata.scratch_bytes),
+        ("assertions", len(made.metadata.sites)),
+    ]
 
 
 def instruction_counts(assembly: str) -> Mapping[str, int]:

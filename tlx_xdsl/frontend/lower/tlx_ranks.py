@@ -8,7 +8,7 @@ from tlx_xdsl.dialects.tt import MemSemantic
 from tlx_xdsl.language.core import int32, int64
 
 from ..calls import Call, lowers
-from ..values import Value
+from ..values import Constexpr, Value
 from .atomics import ordering_of, timeout_of
 from .memory import pointer_of
 
@@ -29,6 +29,11 @@ def _wait_signal(call: Call) -> None:
     reached = call.choice("compare", {">=": Reached.GE, "==": Reached.EQ})
     sem, scope = ordering_of(call, MemSemantic.ACQUIRE, MemSemantic.ACQUIRE, MemSemantic.RELAXED)
     call.emit(tlx.WaitSignalOp, pointer, value, limit, reached=reached, sem=sem, scope=scope)
+
+
+@lowers("tlx._has_tasks")
+def _has_tasks(call: Call) -> Value:
+    return Constexpr(call.visitor.unit.has_tasks)
 
 
 @lowers("tlx._leave")

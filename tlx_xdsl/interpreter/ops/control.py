@@ -145,8 +145,14 @@ def _in_vain(task: Task, op: Operation, poll: Poll | None, known: int) -> Waitin
             return f"polls global memory in a loop, {NO_ONE}"
         return poll.reason(task.global_memory, frame)
 
-    address = None if poll is None else poll.address(frame)
-    return Waiting(op, lambda: changes.count != known, reason, spins=True, in_vain=True, polled=address)
+    address, time = None if poll is None else poll.address(frame), task.cluster.launch.time
+    end = None if poll is None else poll.ends(frame)
+    deadline = None if end is None else end + 1 - task.cluster.time
+
+    def ready() -> bool:
+        return changes.count != known or (deadline is not None and time.now >= deadline)
+
+    return Waiting(op, ready, reason, spins=True, in_vain=True, polled=address, deadline=deadline)
 
 
 def _are_same(before: Sequence[Any], after: Sequence[Any]) -> bool:

@@ -113,7 +113,7 @@ def register_value(name: str) -> Callable[[Task], int] | None:
         case "clock" | "clock64":
             return _clock
         case "globaltimer":
-            return lambda task: task.cluster.time
+            return lambda task: task.cluster.launch.time.now + task.cluster.time
         case "smid":
             return lambda task: _flat(task) % _MULTIPROCESSORS
         case "nsmid":

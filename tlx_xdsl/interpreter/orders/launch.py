@@ -19,6 +19,7 @@ from tlx_xdsl.dialects.base import Sync, accesses_of, sync_of
 from tlx_xdsl.dialects.scf import WhileOp
 
 from .. import scheduler
+from ..deadlock import pass_time
 from ..endings import check_end
 from ..engine import Transfer
 from ..faults import fault_at
@@ -102,7 +103,9 @@ class _Run:
                     return True
                 if any(each.spins for each in self._running):
                     continue
-                self._raise_deadlock()
+                if not pass_time(clusters := [each.cluster for each in self._running]):
+                    raise stuck_launch(clusters, self.waiting)
+                continue
             chosen = self.orders.choose([*agents], self._polling())
             if chosen is None:
                 return False
@@ -290,9 +293,6 @@ class _Run:
             name = self._names[of] = f"{running.number}.{of.block.rank}.{of.number}.{running.names[key]}"
             running.names[key] += 1
         return name
-
-    def _raise_deadlock(self) -> None:
-        raise stuck_launch([each.cluster for each in self._running], self.waiting)
 
     # Reports to observers --------------------------------------------------------------------------------------------
 

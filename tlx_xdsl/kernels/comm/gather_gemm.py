@@ -3,12 +3,13 @@
 Rank r has rows r of A, M of them, and its own B (K, N); it gets all of A times its B: (world * M, N). The kernel is
 `gemm.cooperative`, without clusters, with another order of tiles and one more task.
 
-* Copiers, COPIERS warps of each program, store the rank's rows of A to all others, piece by piece: the rank before it
-  gets them first, then the one before that. So at no time do two ranks store to one, each rank gets first what it
-  multiplies first, and no multiprocessor is taken from the product. Where all tiles run at once, all ranks get a piece
-  together. A signal follows each piece, PIECE rows by CHUNK columns; pieces of the first columns go first, for as many
-  rows as are multiplied at once (BAND). A copier's threads load and store, since bulk copies to another GPU hold up
-  the loads of the product, which the same unit does: with them the product took up to a quarter longer.
+* Copiers, up to 3 warps of each program (a warp group with the producer's), store the rank's rows of A to all others,
+  piece by piece: the rank before it gets them first, then the one before that. So at no time do two ranks store to one,
+  each rank gets first what it multiplies first, and no multiprocessor is taken from the product. Where all tiles run at
+  once, all ranks get a piece together. A signal follows each piece, PIECE rows by CHUNK columns; pieces of the first
+  columns go first, for as many rows as are multiplied at once (BAND). A copier's threads load and store, since bulk
+  copies to another GPU hold up the loads of the product, which the same unit does: with them the product took up to a
+  quarter longer. While one copier waits until what it has stored is there, so that it may signal, others store.
 * Order of tiles. A rank begins with its own rows, which it reads where they are, and goes on with those of the next
   rank. The producer waits for CHUNK columns of a tile's rows, and fences, before it loads them by TMA: a tile begins
   with its first columns, while the others are under way.
@@ -34,12 +35,6 @@ from ..gemm.epilogue import store_tile
 from ..rings import next_place
 from .gemm_scatter import multiplied_tile
 from .signals import FIRST, after, announce_launch, count_program, counters, launch_number, publish
-
-COPIERS = tl.constexpr(3)
-"""Warps of a program that copy: with the producer's they are a warp group.
-
-While one waits until what it has stored is there, so that it may signal, others store.
-"""
 
 COPIED = tl.constexpr(1024)
 """Elements that a copier has in flight, at most."""
@@ -81,7 +76,7 @@ def copy_piece(a, targets, K, ROWS: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl
 
 @tlx_xdsl.jit
 def send_band(
-    a, gathered, pads, rank, copier, row, rows, M, K, FIRST_RANK: tl.constexpr, RANKS: tl.constexpr,
+    a, gathered, pads, rank, copier, copiers, row, rows, M, K, FIRST_RANK: tl.constexpr, RANKS: tl.constexpr,
     BLOCK_M: tl.constexpr, PIECE: tl.constexpr, CHUNK: tl.constexpr, COPIED: tl.constexpr,
 ):  # fmt: skip
     """Store a copier's pieces of rows `row` to `row + rows` to RANKS ranks, and signal each.
@@ -92,7 +87,7 @@ def send_band(
     chunks = chunks_of(K, CHUNK)
     BLOCK: tl.constexpr = COPIED if CHUNK == 0 else min(COPIED, CHUNK)
     AT_ONCE: tl.constexpr = COPIED // BLOCK
-    for number in range(copier, rows // PIECE * chunks, tl.num_programs(0) * COPIERS):
+    for number in range(copier, rows // PIECE * chunks, copiers):
         chunk = number // (rows // PIECE)
         first = row + number % (rows // PIECE) * PIECE
         at = first.to(tl.int64) * K + chunk * CHUNK
@@ -109,7 +104,7 @@ def send_band(
 
 @tlx_xdsl.jit
 def send_rows(
-    a, gathered, pads, rank, launch, copier, M, K, BAND, BLOCK_M: tl.constexpr, PIECE: tl.constexpr,
+    a, gathered, pads, rank, launch, copier, copiers, M, K, BAND, BLOCK_M: tl.constexpr, PIECE: tl.constexpr,
     CHUNK: tl.constexpr, COPIED: tl.constexpr, TOGETHER: tl.constexpr, LIMIT: tl.constexpr,
 ):  # fmt: skip
     """A copier: store the rank's rows to all others, to one after the other or to all TOGETHER."""
@@ -120,7 +115,7 @@ def send_rows(
         if not TOGETHER or i == world - 1:
             for row in range(0, M, BAND):
                 send_band(
-                    a, gathered, pads, rank, copier, row, tl.minimum(BAND, M - row), M, K,
+                    a, gathered, pads, rank, copier, copiers, row, tl.minimum(BAND, M - row), M, K,
                     1 if TOGETHER else i, world - 1 if TOGETHER else 1, BLOCK_M, PIECE, CHUNK, COPIED,
                 )  # fmt: skip
 
@@ -163,7 +158,7 @@ def all_gather_gemm(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, B_COLUMNS: tl.constexpr,
     CONSUMERS: tl.constexpr, PIECE: tl.constexpr, CHUNK: tl.constexpr, COPIED: tl.constexpr,
-    TOGETHER: tl.constexpr, LIMIT: tl.constexpr = None,
+    TOGETHER: tl.constexpr, COPIERS: tl.constexpr, LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """C = the rows of A of all ranks, M each, times B; see the file's top.
 
@@ -240,5 +235,6 @@ def all_gather_gemm(
         with tlx.async_task(num_warps=1, replicate=COPIERS, registers=40):  # copiers
             copier = tl.program_id(0) * COPIERS + tlx.async_task_replica_id()
             send_rows(
-                a, gathered, pads, rank, launch, copier, M, K, BAND, BLOCK_M, PIECE, CHUNK, COPIED, TOGETHER, LIMIT
-            )
+                a, gathered, pads, rank, launch, copier, tl.num_programs(0) * COPIERS, M, K, BAND,
+                BLOCK_M, PIECE, CHUNK, COPIED, TOGETHER, LIMIT,
+            )  # fmt: skip

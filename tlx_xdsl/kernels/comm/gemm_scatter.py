@@ -6,19 +6,20 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
 * Order. A rank begins with the tiles of the next rank and ends with its own. So what it sends is under way while it
   multiplies, no two ranks send to one at a time, and what it needs for its own tiles was sent a round of tiles ago.
 * Tiles of others. The epilogue rounds the f32 sums to the type of A and stores them to memory of its own GPU, where
-  each program has room for a few tiles (`outgoing`). The copier, two warps of each program, stores them to the owner,
-  and signals. Nothing else waits for the way to the other GPU: all programs end a tile at about the same time, and what
-  they send takes nearly as long as the next tile. TMA would have the loads of the product wait for such stores.
-* Tiles of its own. A consumer waits for the signals of this tile and begins to load the others' parts, then multiplies,
-  and adds in f32 in the order of ranks; its own sums, which are still in registers, are not rounded. The result is
-  rounded once, to its type. The same on each run: deterministic.
+  each program has room for a few tiles (`outgoing`). The copier, one or two warps of each program, stores them to the
+  owner, and signals. Nothing else waits for the way to the other GPU: all programs end a tile at about the same time,
+  and what they send takes nearly as long as the next tile. TMA would have the product's loads wait for such stores.
+* Tiles of its own. Before a consumer multiplies, it gives its buffers to the copier, which waits for the signals of
+  this tile and begins to load the others' parts. The consumer adds them in f32 in the order of ranks; its own sums,
+  which are still in registers, are not rounded. The result is rounded once, to its type. The same on each run:
+  deterministic.
 * `staging` and `outgoing` are no matrices, but parts of a tile, as they lie in shared memory: [source][tile][consumer].
 * Reuse. Nothing is stored to a rank before it has begun this launch (`began`): it then has read what came in the last.
 
 Edges. An owner's last tile may have rows of the next owner; they are multiplied and not stored. N may be any that TMA
 can read and write. Signals: one for each tile of another rank, and world - 1 for the beginning. Memory on each rank:
 world * tiles of an owner * BLOCK_M * BLOCK_N * 2 bytes, so M * N * 2 but for edges, and SLOTS tiles for each program. A
-tile has a multiple of COPIED elements.
+tile has a multiple of what a copier has in flight.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -35,8 +36,8 @@ from ..gemm.epilogue import halves
 from ..rings import next_place
 from .signals import FIRST, announce_launch, count_program, counters, launch_number
 
-COPIED = tl.constexpr(2048)
-"""Elements that a copier has in flight."""
+COPIED = tl.constexpr(1024)
+"""Elements that a warp of a copier has in flight."""
 
 
 @tlx_xdsl.jit
@@ -125,18 +126,6 @@ def add_parts(
 
 
 @tlx_xdsl.jit
-def expect_parts(
-    pads, place, wire, came, first, tile, launch, BUFFERS: tl.constexpr, LIMIT: tl.constexpr
-):  # fmt: skip
-    """Wait until the others have sent one of the rank's own tiles, and start to load to all buffers of a consumer."""
-    SOURCES: tl.constexpr = tlx.world_size(pads) - 1
-    tlx.wait_signal(counters(pads, place[1]), arrivals(pads, tile), launch * SOURCES, limit_ns=LIMIT)
-    tlx.fence("async_global")
-    for load in tl.static_range(BUFFERS):
-        load_part(place, wire, came, first, load, SOURCES, BUFFERS)
-
-
-@tlx_xdsl.jit
 def multiplied_tile(
     a, b, full, empty, stage, phase, num_k, part: tl.constexpr, CONSUMERS: tl.constexpr, NUM_STAGES: tl.constexpr,
     A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
@@ -185,37 +174,70 @@ def copy_elements(source, target, count, BLOCK: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def send_tiles(
-    outgoing, staging, pads, rank, number, items, owned, by_owner, ready, free, TILE: tl.constexpr, SLOTS: tl.constexpr,
-    LIMIT: tl.constexpr,
+def ask_for_parts(ready, free, item, SLOTS: tl.constexpr):
+    """Give a consumer's buffers, from which nothing leaves, to the copier, for what others have sent of an own tile."""
+    slot, phase = tlx.get_bufidx_phase(item, SLOTS)
+    tlx.barrier_wait(free[slot], phase ^ 1)
+    tlx.barrier_arrive(ready[slot])
+
+
+@tlx_xdsl.jit
+def fetch_tile(
+    staging, pads, rank, number, tile, owned, wire, came, first, TILE: tl.constexpr, PARTS: tl.constexpr,
+    BUFFERS: tl.constexpr, LIMIT: tl.constexpr,
 ):  # fmt: skip
-    """The copier: store each tile that the consumers hand over, of TILE elements, to its owner, and signal it."""
+    """Wait until the others have sent an own tile, and start to load to all buffers of the PARTS consumers it has."""
+    SOURCES: tl.constexpr = tlx.world_size(pads) - 1
+    tlx.wait_signal(counters(pads, rank), arrivals(pads, tile), number * SOURCES, limit_ns=LIMIT)
+    tlx.fence("async_global")
+    stride = owned.to(tl.int64) * TILE
+    for part in tl.static_range(PARTS):
+        at = tile.to(tl.int64) * TILE + part * (TILE // PARTS)
+        place = (tlx.peer(staging, rank) + at, rank, stride)
+        for load in tl.static_range(BUFFERS):
+            load_part(place, wire, came, first + part * BUFFERS, load, SOURCES, BUFFERS)
+
+
+@tlx_xdsl.jit
+def serve_tiles(
+    outgoing, staging, pads, rank, number, items, owned, by_owner, wire, came, ready, free, TILE: tl.constexpr,
+    SLOTS: tl.constexpr, BUFFERS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, LIMIT: tl.constexpr,
+):  # fmt: skip
+    """The copier: store each tile of others, of TILE elements, to its owner, and signal it; load parts of own ones.
+
+    A tile has PARTS consumers, or two of them take turns. They say when a tile may be taken, or loaded to.
+    """
     world: tl.constexpr = tlx.world_size(pads)
-    tl.static_assert(TILE % COPIED == 0, "a tile is copied in whole blocks")
-    slot = 0
-    phase = 0
+    tl.static_assert(TILE % BLOCK == 0, "a tile is copied in whole blocks")
     known = rank
     for item in range(items):
         owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
-        if owner != rank:
+        slot, phase = tlx.get_bufidx_phase(item, SLOTS)
+        if owner == rank:
+            tlx.barrier_wait(ready[slot], phase)
+            first = 0 if PARTS > 1 else item % 2 * BUFFERS
+            fetch_tile(
+                staging, pads, rank, number, tile, owned, wire, came, first, TILE, PARTS, BUFFERS, LIMIT
+            )  # fmt: skip
+            tlx.barrier_arrive(free[slot])
+        else:
             if owner != known:
                 tlx.wait_signal(counters(pads, rank), FIRST + owner, number, limit_ns=LIMIT)
             known = owner
             tlx.barrier_wait(ready[slot], phase)
             source = outgoing_tile(outgoing, slot, TILE, SLOTS)
-            copy_elements(source, tlx.peer(staging, owner) + (rank * owned + tile).to(tl.int64) * TILE, TILE, COPIED)
+            copy_elements(source, tlx.peer(staging, owner) + (rank * owned + tile).to(tl.int64) * TILE, TILE, BLOCK)
             tlx.barrier_arrive(free[slot])
             tlx.signal(counters(pads, owner), arrivals(pads, tile))
-            slot, phase = next_place(slot, phase, SLOTS)
 
 
 @tlx_xdsl.jit
 def scatter_tiles(
-    a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number, owned,
+    a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, owned,
     by_owner, order, M, N, num_k, part: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PART_N: tl.constexpr,
     BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
-    CONSUMERS: tl.constexpr, SLOTS: tl.constexpr, LIMIT: tl.constexpr,
+    CONSUMERS: tl.constexpr, SLOTS: tl.constexpr,
 ):  # fmt: skip
     """A consumer: multiply its part of each tile of the program; hand over what is another rank's, and sum the rest."""
     world: tl.constexpr = tlx.world_size(pads)
@@ -226,9 +248,7 @@ def scatter_tiles(
     stage = 0
     phase = 0
     turn = 0
-    # Where the next tile goes, and where that one lies that is still to be handed over.
-    slot = 0
-    slot_phase = 1
+    # Where the tile lies that is still to be handed over.
     stored = -1
     for item in range(items):
         owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
@@ -240,7 +260,7 @@ def scatter_tiles(
             # What the others have sent comes while this tile is multiplied.
             hand_over(ready, stored)
             stored = -1
-            expect_parts(pads, place, wire, came, first, tile, number, BUFFERS, LIMIT)
+            ask_for_parts(ready, free, item, SLOTS)
         sums, stage, phase = multiplied_tile(
             a, b, full, empty, stage, phase, num_k, part, CONSUMERS, NUM_STAGES, A_COLUMNS, B_COLUMNS
         )
@@ -254,11 +274,10 @@ def scatter_tiles(
             turn += ITEMS // BUFFERS
         else:
             hand_over(ready, stored)
-            tlx.barrier_wait(free[slot], slot_phase)
-            target = outgoing_tile(outgoing, slot, BLOCK_M * BLOCK_N, SLOTS)
+            stored, slot_phase = tlx.get_bufidx_phase(item, SLOTS)
+            tlx.barrier_wait(free[stored], slot_phase ^ 1)
+            target = outgoing_tile(outgoing, stored, BLOCK_M * BLOCK_N, SLOTS)
             send_parts(sums, target + part * (PART_M * BLOCK_N), wire, first, 0, PART_N, BUFFERS)
-            stored = slot
-            slot, slot_phase = next_place(slot, slot_phase, SLOTS)
     hand_over(ready, stored)
     tlx.async_descriptor_store_wait(0)
 
@@ -269,7 +288,8 @@ def gemm_reduce_scatter(
     GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr,
-    B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr, SLOTS: tl.constexpr, LIMIT: tl.constexpr = None,
+    B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr, SLOTS: tl.constexpr, COPY_WARPS: tl.constexpr,
+    LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """Store rows r, on rank r, of the sum over ranks of A @ B. M is the number of rows of one rank; see the file's top.
 
@@ -305,17 +325,17 @@ def gemm_reduce_scatter(
     with tlx.async_tasks(no_ending_cluster_sync=True):
         with tlx.async_task("default"):  # the first consumer
             scatter_tiles(
-                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank,
                 owned, by_owner, order, M, N, num_k, 0,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS, LIMIT,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS,
             )  # fmt: skip
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS - 1, registers=232):  # the others
             part: tl.constexpr = tlx.async_task_replica_id() + 1
             scatter_tiles(
-                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank,
                 owned, by_owner, order, M, N, num_k, part,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS, LIMIT,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS,
             )  # fmt: skip
 
         with tlx.async_task(num_warps=1, registers=40):  # producer
@@ -333,8 +353,8 @@ def gemm_reduce_scatter(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
             count_program(pads, number)
 
-        with tlx.async_task(num_warps=2, registers=40):  # copier
-            send_tiles(
-                outgoing, staging, pads, rank, number, items, owned, by_owner, ready, free, BLOCK_M * BLOCK_N, SLOTS,
-                LIMIT,
+        with tlx.async_task(num_warps=COPY_WARPS, registers=40):  # copier
+            serve_tiles(
+                outgoing, staging, pads, rank, number, items, owned, by_owner, wire, came, ready, free,
+                BLOCK_M * BLOCK_N, SLOTS, BUFFERS, CONSUMERS, COPY_WARPS * COPIED, LIMIT,
             )  # fmt: skip

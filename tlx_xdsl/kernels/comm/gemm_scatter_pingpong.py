@@ -19,24 +19,25 @@ from ..gemm.device import multiply_steps, tile_offsets
 from ..gemm.pingpong import load_step
 from ..rings import TURN_THREADS, next_place
 from .gemm_scatter import (
+    COPIED,
     add_parts,
-    expect_parts,
+    ask_for_parts,
     hand_over,
     outgoing_tile,
     owner_and_tile,
     send_parts,
-    send_tiles,
+    serve_tiles,
 )
 from .signals import announce_launch, count_program, launch_number
 
 
 @tlx_xdsl.jit
 def scatter_in_turn(
-    a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number, owned,
+    a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, owned,
     by_owner, order, M, N, num_k, consumer: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PART_N: tl.constexpr,
     BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
-    SLOTS: tl.constexpr, LIMIT: tl.constexpr,
+    SLOTS: tl.constexpr,
 ):  # fmt: skip
     """A consumer: multiply every second tile of the program; hand over what is another rank's, and sum the rest."""
     world: tl.constexpr = tlx.world_size(pads)
@@ -57,7 +58,7 @@ def scatter_in_turn(
             # What the others have sent comes while the other consumer multiplies.
             hand_over(ready, stored)
             stored = -1
-            expect_parts(pads, place, wire, came, first, tile, number, BUFFERS, LIMIT)
+            ask_for_parts(ready, free, item, SLOTS)
         if item > 0:
             tlx.named_barrier_wait(consumer, TURN_THREADS)
         sums, last, _, _ = multiply_steps(
@@ -77,7 +78,6 @@ def scatter_in_turn(
             turn += ITEMS // BUFFERS
         else:
             hand_over(ready, stored)
-            # All tiles of others come before the own ones, so the number of a tile says its place.
             stored, phase = tlx.get_bufidx_phase(item, SLOTS)
             tlx.barrier_wait(free[stored], phase ^ 1)
             target = outgoing_tile(outgoing, stored, BLOCK_M * BLOCK_N, SLOTS)
@@ -92,7 +92,7 @@ def gemm_reduce_scatter_pingpong(
     GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
     PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr,
-    B_COLUMNS: tl.constexpr, SLOTS: tl.constexpr, LIMIT: tl.constexpr = None,
+    B_COLUMNS: tl.constexpr, SLOTS: tl.constexpr, COPY_WARPS: tl.constexpr, LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """Store rows r, on rank r, of the sum over ranks of A @ B. M is the number of rows of one rank.
 
@@ -126,16 +126,16 @@ def gemm_reduce_scatter_pingpong(
     with tlx.async_tasks(no_ending_cluster_sync=True):
         with tlx.async_task("default"):  # the consumer that begins
             scatter_in_turn(
-                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank,
                 owned, by_owner, order, M, N, num_k, 0,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, SLOTS, LIMIT,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, SLOTS,
             )  # fmt: skip
 
         with tlx.async_task(num_warps=4, registers=232):  # the other one
             scatter_in_turn(
-                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank,
                 owned, by_owner, order, M, N, num_k, 1,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, SLOTS, LIMIT,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, SLOTS,
             )  # fmt: skip
 
         with tlx.async_task(num_warps=1, registers=40):  # producer
@@ -153,8 +153,8 @@ def gemm_reduce_scatter_pingpong(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
             count_program(pads, number)
 
-        with tlx.async_task(num_warps=2, registers=40):  # copier
-            send_tiles(
-                outgoing, staging, pads, rank, number, items, owned, by_owner, ready, free, BLOCK_M * BLOCK_N, SLOTS,
-                LIMIT,
+        with tlx.async_task(num_warps=COPY_WARPS, registers=40):  # copier
+            serve_tiles(
+                outgoing, staging, pads, rank, number, items, owned, by_owner, wire, came, ready, free,
+                BLOCK_M * BLOCK_N, SLOTS, BUFFERS, 1, COPY_WARPS * COPIED, LIMIT,
             )  # fmt: skip

@@ -45,13 +45,14 @@ def check_waits(ranks: Ranks) -> None:
     longer agree: make another engine. A kernel with tasks (a product) ends with an error of the CUDA driver instead.
     """
     for what, pads, source in _PADS.get(ranks, ()):
-        for memory in local(ranks, pads):
+        for number, memory in enumerate(local(ranks, pads)):
             gave_up, index, expected, found = (int(each) for each in memory[: REPORT.value].tolist())
             if gave_up:
                 rank = source(index - FIRST.value)
                 of = "another rank" if rank < 0 else f"rank {rank}"
+                here = number if ranks.rank is None else ranks.rank
                 raise RuntimeError(
-                    f"{what}: rank {ranks.rank} gave up waiting for {of}: signal {index} is {found}, and was expected "
+                    f"{what}: rank {here} gave up waiting for {of}: signal {index} is {found}, and was expected "
                     f"to be {expected}; make another engine of ranks"
                 )
 

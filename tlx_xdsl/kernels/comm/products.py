@@ -40,8 +40,14 @@ _FEW_STEPS = 2560
 GATHER = (ProductConfig(stages=4, buffers=1), ProductConfig(block_n=128, stages=5, buffers=1))
 """Of `all_gather_gemm`: that for wide results, and that for others."""
 
-_NARROW = 2000
-"""Columns of B up to which rows travel longer than they are multiplied, on H200s: 750 TFLOP/s, 372 GB/s."""
+_BALANCED = 2016
+"""Products of a received element that take as long as its way to a rank: 750 TFLOP/s and 372 GB/s, of H200s."""
+
+_HURRIED = 0.5
+"""The share of a product's time that the ways to other ranks take, from which on programs copy with more warps.
+
+These hold up a product, by some percent, and fewer warps store no more than 220 GB/s.
+"""
 
 _LEAST_CHUNK = 256
 """Columns of a piece, at least; else a piece has whole rows."""
@@ -186,7 +192,10 @@ def _scatter(
             "outgoing": outgoing,
         },
         {"staging": staging, "pads": pads, **sizes},
-        _constants(tile, A_COLUMNS=a_columns, B_COLUMNS=b_columns, SLOTS=_SLOTS), left[0],
+        _constants(
+            tile, A_COLUMNS=a_columns, B_COLUMNS=b_columns, SLOTS=_SLOTS,
+            COPY_WARPS=2 if _way(world, k) > _HURRIED else 1,
+        ), left[0],
         {"a_desc": "a", "b_desc": "b", "out_desc": source, "outgoing": "outgoing"}, aligned=("outgoing",),
     )  # fmt: skip
     return launch, here(ranks, outgoing)
@@ -216,17 +225,31 @@ def _prepare_all_reduce(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> P
 # --- all-gather + GEMM ------------------------------------------------------------------------------------------------
 
 
-def _pieces(tile: ProductConfig, n: int, k: int, *, together: bool) -> tuple[int, int]:
-    """The rows of a piece, and its columns of K, 0 for all, where a rank has N columns of B.
+def _way(world: int, products: int) -> float:
+    """The time of the ways to other ranks beside that of the product, where an element that comes is in `products`.
+
+    >>> round(_way(2, 4096), 2), round(_way(4, 1024), 2)
+    (0.25, 1.48)
+    """
+    return (world - 1) / world * _BALANCED / products
+
+
+def _pieces(tile: ProductConfig, way: float, k: int, *, together: bool) -> tuple[int, int, int]:
+    """The warps that copy, and the rows and columns of K of a piece, 0 for all of them.
 
     A tile waits for its first columns alone, and a signal costs as much as some KiB. Where all tiles are multiplied
-    `together`, most wait from the start; where N is small, tiles wait for rows in any case.
+    `together`, most wait from the start; where the way takes longer than the product, tiles wait for rows in any case.
     """
-    pieces, chunk = (64, 512) if together else (16, 2048 if n < _NARROW else 1024)
+    if together:
+        copiers, pieces, chunk = 3, 64, 512
+    elif way > _HURRIED:
+        copiers, pieces, chunk = 3, 16, 2048 if way > 1 else 1024
+    else:
+        copiers, pieces, chunk = 1, 16, 0
     chunk = min(k & -k, tile.chunk or chunk)
     if chunk < min(_LEAST_CHUNK, tile.chunk or _LEAST_CHUNK):
         pieces, chunk = 16, 0
-    return tile.block_m // (tile.pieces or pieces), chunk
+    return copiers, tile.block_m // (tile.pieces or pieces), chunk
 
 
 def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
@@ -245,7 +268,7 @@ def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepa
 
     programs = min(tiles, multiprocessors(left[0]))
     together = tiles <= programs
-    piece, chunk = _pieces(tile, n, k, together=together)
+    copiers, piece, chunk = _pieces(tile, _way(world, n), k, together=together)
     # The largest power of two that divides a piece.
     copied = min(COPIED.value, (piece * (chunk or k)) & -(piece * (chunk or k)))
     blocks, chunks = m // tile.block_m, k // chunk if chunk else 1
@@ -272,7 +295,8 @@ def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepa
         },
         {"gathered": gathered, "pads": pads, **sizes, "BAND": band},
         _constants(
-            tile, B_COLUMNS=b_columns, PIECE=piece, CHUNK=chunk, COPIED=copied, TOGETHER=together
+            tile, B_COLUMNS=b_columns, PIECE=piece, CHUNK=chunk, COPIED=copied, TOGETHER=together,
+            COPIERS=copiers,
         ), left[0],
         {"a": "a", "a_desc": "a", "b_desc": "b", "gathered_desc": "gathered", "c_desc": "out"}, aligned=("a",),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from ..creation import cast
 from ..debug import debug_barrier, static_assert
 from ..dtypes import int32
 from ..marks import builtin, library
-from ..memory import atomic_add, atomic_xchg, load, multiple_of, store
+from ..memory import atomic_add, atomic_cas, atomic_xchg, load, multiple_of, store
 
 if TYPE_CHECKING:
     from ..arguments import Text, Value
@@ -118,6 +118,12 @@ def _wait_signal(pointer: tensor, value: Value, compare: Text, sem: Text, scope:
 
 
 @builtin("tlx")
+def _has_tasks() -> bool:
+    """True if the kernel has tasks, which would wait for a thread block that leaves."""
+    ...
+
+
+@builtin("tlx")
 def _leave() -> None:
     """End the thread block."""
     ...
@@ -139,9 +145,10 @@ def wait_signal(
     ld.acquire.sys), then all threads of the task meet. `compare` is ">=" or "==". Counters that only grow need no
     reset: wait for the number of the launch times the signals of one launch.
 
-    After `limit_ns` nanoseconds (PTX: %globaltimer) the program gives up: it writes 1, `index`, `value` and what the
-    counter is into the four counters before the pad, which must be there, and its thread block ends (PTX: exit).
-    In a kernel with tasks, which would wait for it, the launch ends with an error (PTX: trap).
+    After `limit_ns` nanoseconds (PTX: %globaltimer) the program gives up: the first one of its GPU writes 1, `index`,
+    `value` and what the counter is into the four counters before the pad, which must be there and zero, and its thread
+    block ends (PTX: exit). In a kernel with tasks, which would wait for it, the launch ends with an error instead, and
+    without a report (PTX: trap).
 
     Example: `tlx.wait_signal(tlx.peer(pad, tlx.rank(pad)), 0, 1)`
     """
@@ -150,8 +157,9 @@ def wait_signal(
     if limit_ns is not None:
         found = atomic_add(pad + index, 0, sem=sem, scope=scope)
         if (found < value) if compare == ">=" else (found != value):
-            store(pad - 4, 1)
-            store(pad - 3, index)
-            store(pad - 2, value)
-            store(pad - 1, found)
+            # With tasks the launch ends with an error, and no one reads memory any more.
+            if not _has_tasks() and atomic_cas(pad - 4, 0, 1, sem="relaxed", scope="gpu") == 0:
+                store(pad - 3, index)
+                store(pad - 2, value)
+                store(pad - 1, found)
             _leave()

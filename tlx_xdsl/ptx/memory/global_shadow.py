@@ -19,7 +19,7 @@ WIDEST = 16
 AGENT_BITS, AGENT_SHIFT = 18, 29
 """The bits of an access: its wave, its agent there, the step of that, whether it is one of several, and its scope."""
 AGENT = (1 << AGENT_BITS) - 1
-SEVERAL = 4
+SEVERAL = 8
 """The bit of a read that several warps of a CTA have made at once. Triton lets warps read what others have, too, and
 one of them write it back: each has its own copy, and the order of the others' is no matter."""
 _MOST_KEPT = 1 << 19

@@ -24,6 +24,12 @@ class Launch(Protocol):
     threads: int
     """Threads of a CTA."""
     cluster_size: int
+    rank: int | None
+    """That of its GPU, where several run the kernel."""
+    first_cta: int
+    """The number of its first CTA among those of all GPUs."""
+    slice_turns: int
+    """Turns of a wave before other waves get one."""
     shared_bytes: int
     counts: list[int]
     """How often warps have run each block."""

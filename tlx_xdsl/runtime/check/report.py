@@ -20,6 +20,7 @@ from tlx_xdsl.text.diagnostics import Diagnostic
 
 from ..simulate.interpret import Change
 from ..simulate.options import PTX, SMALL, Options
+from .across_ranks.prove import RanksProof
 from .launches import UNRUN, Left, Run
 
 RULES = (
@@ -124,6 +125,8 @@ class ProofAt:
         if proof.reason is not None:
             reason = replace(proof.reason, severity="remark", message=f"{self.answer}: {proof.reason.message}")
             return f"{reason}\nthe synchronisation of {which} is {self.answer} ({spent})"
+        if isinstance(proof, RanksProof):
+            return "\n".join(proof.lines(which, spent))
         lines = [f"the synchronisation of {which} in shared memory is proved for {self._turns} ({spent})"]
         for each in proof.required:
             lines.append(f"  {each}")
@@ -325,6 +328,8 @@ class Launchable:
     """GPUs that run it side by side; 0 for one alone."""
     launches: int = 0
     """Launches of each rank for which arguments have values; 0 where none has several."""
+    proved: Callable[[int | None], RanksProof] | None = None
+    """Proves the protocol across ranks, for so many launches or for any number of them."""
 
 
 @dataclass(frozen=True)

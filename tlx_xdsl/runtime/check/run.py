@@ -34,6 +34,8 @@ from ..simulate.interpret import (
 )
 from ..simulate.options import ALIASED, FRONTEND, ORDERS, PTX, SECONDS, SMALL, STAGES, TTGIR, Options, known_options
 from ..simulate.wrapping import facts_of, ragged_remark, wrap_remark
+from .across_ranks.launch import proved_launch
+from .across_ranks.prove import RanksProof
 from .explore import Limits, explore, strict
 from .launches import REFUSALS, Arrays, Recorded
 from .report import (
@@ -104,7 +106,8 @@ def check(
 
         assert tlx_xdsl.check(kernel, 1, ranks=(2, 3, 4), arguments=lambda ranks: (tlx_xdsl.symmetric(...), ...))
 
-    With `prove` the report has a proof for all trip counts, too, or why there is none (`Report.proofs`).
+    With `prove` the report has a proof for all trip counts, too, or why there is none (`Report.proofs`); with `ranks` a
+    proof of the protocol across ranks, for any number of launches or for the `launches` that are given.
 
     The report is false, too, where sizes that were asked for were not run, or with `all_orders` where orders were left
     out. What the compiler refuses is a finding.
@@ -137,10 +140,10 @@ def checked(
     scopes = subject.scopes()
     recorded = Recorded(TTGIR)
     report = explore([_recording(scopes[0], recorded), *scopes[1:]], subject.settings, limits)
-    if report.ranks and (prove or PTX in (stages or ())):
-        what = "a proof is" if prove else f"the stage '{PTX}' is"
+    if report.ranks and PTX in (stages or ()):
         raise InputError(
-            f"{what} of one GPU, and the kernel runs on {report.ranks} ranks: tlx check runs all orders there"
+            f"the stage '{PTX}' is of one GPU, and the kernel runs on {report.ranks} ranks: tlx check runs all orders "
+            "there"
         )
     report = replace(report, wants_all_sizes=subject.is_asked, wants_all_orders=all_orders)
     report = replace(report, findings=tuple(_of_passes(report.findings, subject)))
@@ -154,7 +157,8 @@ def checked(
         if not report.findings and not subject.sizes[0] and not report.ranks:
             report = replace(report, remarks=(*report.remarks, *subject.others()))
     if report.ranks:
-        return replace(report, final="the PTX machine runs kernels on one GPU")
+        report = replace(report, final="on several ranks tlx run --stage ptx runs it")
+        return with_rank_proofs(report, scopes, launches) if prove and compiles else report
     if stages is None or PTX in stages:
         # What it takes to load is not for a check without it.
         from .final_code import Wanted, with_final_code
@@ -196,7 +200,11 @@ def subject_of(
         def run(order: Mapping[str, Any]) -> Interpretation:
             return interpret_source(source, over, values, replace(of_all, **order), change=change)
 
-        return Launchable(run, arrays_of(values), ranks_of(values, of_all.ranks), launches_of(values))
+        def proved(launches: int | None) -> RanksProof:
+            return proved_launch(source, over, values, of_all, any_values(source, values, of_all), launches)
+
+        ranks = ranks_of(values, of_all.ranks)
+        return Launchable(run, arrays_of(values), ranks, launches_of(values), proved)
 
     def settings_at(at: Sizes) -> Options:
         return replace(settings, ranks=at[RANKS]) if on_ranks else settings
@@ -415,6 +423,21 @@ def with_proofs(
     if wrong is not None:
         proofs = [replace(each, proof=_shown_wrong(each.proof, wrong)) for each in proofs]
     return replace(report, proofs=tuple(proofs))
+
+
+def with_rank_proofs(report: Report, scopes: Sequence[Scope], launches: int | None) -> Report:
+    """The report with a proof across ranks for each of the sizes; nothing is proved where a run has found a fault."""
+    refused = [each.sizes for each in report.refusals]
+    proofs: list[ProofAt] = []
+    for scope in scopes:
+        if scope.sizes not in refused and (proved := scope.make().proved) is not None:
+            proofs.append(ProofAt(scope.sizes, proved(launches)))
+    wrong = {str(each.sizes): each.diagnostic for each in reversed(report.findings) if each.rule in _OF_RUNS}
+    found = [
+        replace(each, proof=_shown_wrong(each.proof, wrong[str(each.sizes)])) if str(each.sizes) in wrong else each
+        for each in proofs
+    ]
+    return replace(report, proofs=tuple(found))
 
 
 _OF_RUNS = ("deadlock", "fault", "warning")

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.grid import Grid
 from tlx_xdsl.timing.predict import Prediction
 from tlx_xdsl.timing.timeline import Timeline
 
 from ..driver.host_values import bound, split_options
 from ..driver.specialization import CLUSTER_OPTION, cluster_option
+from ..ranks.simulated import SymmetricArray
 from ..simulate.interpret import source_of_kernel
 from .launch import OPTIONS, Configuration, as_launched
+from .schedule import schedule
 from .why_slow import Explained, why_slow as reasons
 
 
@@ -30,6 +33,10 @@ def timeline(
     options: Mapping[str, Any] | None = None, **named: Any,
 ) -> Timeline:  # fmt: skip
     """Predict what happens in a launch, and when: see `Kernel.timeline`."""
+    if "ranks" in named or any(isinstance(each, SymmetricArray) for each in (*args, *named.values())):
+        if chip is not None or hertz is not None:
+            raise InputError("chip and hertz: not on several ranks, where the timeline is in steps and not in time")
+        return schedule(kernel, grid, args, named, options)
     return timeline_of(configuration_of(kernel, grid, args, named, options).predict(chip, hertz))
 
 

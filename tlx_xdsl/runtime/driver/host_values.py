@@ -20,6 +20,7 @@ from tlx_xdsl.frontend.python.source import Fixed, KernelSource, Parameter, Sign
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.numerics.arrays import numpy_type
+from tlx_xdsl.numerics.host_arrays import skew_of
 from tlx_xdsl.numerics.uninitialized import UninitializedArray
 
 from ..launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
@@ -95,7 +96,7 @@ def specialized(name: str, type_: Signature, value: Any) -> Signature:
         return type_
     number = 1
     if type_.startswith("*"):
-        number = _array(name, value).ctypes.data
+        number = skew_of(_array(name, value))
     elif isinstance(value, int) and not isinstance(value, bool) and type_[0] in "iu" and type_ != "i1":
         number = value
     return type_ if number % ALIGNED else f"{type_}:{ALIGNED}"

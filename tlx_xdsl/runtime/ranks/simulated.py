@@ -81,6 +81,9 @@ def per_launch(values: Sequence[Any]) -> PerLaunch:
 class SimulatedRanks:
     """The engine (`engine.Ranks`) of ranks that are simulated: it makes symmetric tensors for `world_size` GPUs.
 
+    limit_ns: nanoseconds after which kernels of `tlx_xdsl.kernels.comm` stop waiting for another rank; None for never.
+    They pass when nothing else can move.
+
     >>> ranks = SimulatedRanks(2)
     >>> x = ranks.allocate((4,), "float32")
     >>> len(x), x[1].shape
@@ -89,6 +92,7 @@ class SimulatedRanks:
 
     world_size: int
     rank: None = None
+    limit_ns: int | None = None
 
     def allocate(self, shape: int | Sequence[int], dtype: Any = "fp32") -> SymmetricArray:
         """Make a symmetric tensor in whose memory nothing has been written yet: to read it is a fault.

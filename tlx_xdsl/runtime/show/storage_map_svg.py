@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import ceil
 from pathlib import PurePath
 from typing import get_args
 
@@ -19,6 +20,8 @@ from tlx_xdsl.targets import target_of
 
 # Pixels.
 WIDTH, LEFT, RIGHT = 1100, 210, 30
+NARROW, MARGIN, LINE = 700, 12, 15
+"""Pictures below a width, for phones, have labels above their rows instead of at the left; the height of a label."""
 ROW, GAP, BAR, TIME = 24, 5, 8, 16
 CHARACTER = 6.2
 """Width of a letter of 11 pixels, on the wide side: a label that might not fit is left out."""
@@ -40,9 +43,9 @@ _HATCH = (
 )
 
 
-def map_as_svg(map_: StorageMap) -> str:
-    """The map as the text of an SVG file."""
-    return _Picture(map_).draw()
+def map_as_svg(map_: StorageMap, width: int = WIDTH) -> str:
+    """The map as the text of an SVG file, so many pixels wide."""
+    return _Picture(map_, width).draw()
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,13 @@ class _Axis:
     """Bytes or columns to pixels."""
 
     length: int
+    left: int
+    width: int
+    """Pixels from the left end, and of the whole."""
 
     def x(self, position: int) -> float:
         """Return where a byte or column begins."""
-        return LEFT + (WIDTH - LEFT - RIGHT) * position / self.length
+        return self.left + self.width * position / self.length
 
     def box(self, span: Span, offset: int) -> tuple[float, float]:
         """Left end and width of a span of the region at `offset`; the smallest is still seen."""
@@ -62,8 +68,12 @@ class _Axis:
 
 
 class _Picture:
-    def __init__(self, map_: StorageMap):
+    def __init__(self, map_: StorageMap, width: int):
         self.map = map_
+        self.width = width
+        self.is_narrow = width < NARROW
+        self.left, right = (MARGIN, MARGIN) if self.is_narrow else (LEFT, RIGHT)
+        self.right = width - right
         drawn = {task for region in map_.regions for array in region.arrays for task in _tasks([array])}
         tasks = [task for task in map_.tasks if task in drawn]
         self.colours: Mapping[str, str] = {task: COLOURS[i % len(COLOURS)] for i, task in enumerate(tasks)}
@@ -79,9 +89,9 @@ class _Picture:
         for task in self.map.moments:
             self._time(task)
         height = self.y + 12
-        frame = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
+        frame = f'width="{self.width}" height="{height:.0f}" viewBox="0 0 {self.width} {height:.0f}"'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" class="tlx-map" {frame}>'
-        background = f'<rect width="{WIDTH}" height="{height:.0f}" fill="var(--paper)"/>'
+        background = f'<rect width="{self.width}" height="{height:.0f}" fill="var(--paper)"/>'
         return "\n".join([head, f"<style>{_STYLE}</style>", _HATCH, background, *self.parts, "</svg>"])
 
     # --- parts of the picture ------------------------------------------------------------------------------------
@@ -92,20 +102,25 @@ class _Picture:
             for memory in get_args(Memory)
             if self.map.of(memory)
         ]
-        self._text(12, 26, f"{self.map.kernel} on {target_of(self.map.capability).name}: {'; '.join(totals)}", "title")
-        x = 12.0
-        for task, colour in self.colours.items():
-            self._rect(x, 40, 14, 14, colour)
-            self._text(x + 19, 51, task)
+        title = f"{self.map.kernel} on {target_of(self.map.capability).name}"
+        self._text(MARGIN, 26, title if self.is_narrow else f"{title}: {'; '.join(totals)}", "title")
+        self.y = 40
+        for total in totals if self.is_narrow else ():
+            self._text(MARGIN, self.y + 4, total)
+            self.y += LINE
+        x = float(MARGIN)
+        for task, colour in {**self.colours, "unused": "url(#unused)"}.items():
+            if x + 19 + CHARACTER * len(task) > self.right:
+                x, self.y = float(MARGIN), self.y + LINE + GAP
+            self._rect(x, self.y, 14, 14, colour)
+            self._text(x + 19, self.y + 11, task)
             x += 40 + CHARACTER * len(task)
-        self._rect(x, 40, 14, 14, "url(#unused)")
-        self._text(x + 19, 51, "unused")
-        self.y = 70
+        self.y += 30
 
     def _memory(self, memory: Memory) -> None:
         regions, limit = self.map.of(memory), self.map.limit(memory)
-        axis = _Axis(max(self.map.used(memory), limit))
-        self._text(12, self.y + 14, f"{NAMES[memory]}, {UNITS[memory]}", "memory")
+        axis = _Axis(max(self.map.used(memory), limit), self.left, self.right - self.left)
+        self._text(MARGIN, self.y + 14, f"{NAMES[memory]}, {UNITS[memory]}", "memory")
         top = self.y + 22
         self._ticks(axis, limit, top)
         self.y = top + 20
@@ -116,7 +131,7 @@ class _Picture:
         if barriers:
             self._barriers(axis, barriers)
         x = axis.x(limit)
-        self._text(x, top + 10, f"limit {limit:,}", "limit", "end" if x > WIDTH - RIGHT - 40 else "middle")
+        self._text(x, top + 10, f"limit {limit:,}", "limit", "end" if x > self.right - 40 else "middle")
         self._line(x, top + 14, x, self.y, 'stroke="var(--limit)" stroke-width="1.5"')
         self.y += 14
 
@@ -124,15 +139,18 @@ class _Picture:
         """Draw the lives of arrays in a task: its lines from left to right, a bar for each array."""
         moments = self.map.moments[task]
         files = ", ".join(dict.fromkeys(PurePath(place.filename).name for place in moments))
-        self._text(12, self.y + 14, f"alive in {task}, by line of {files}", "memory")
+        self._text(MARGIN, self.y + 14, f"alive in {task}, by line of {files}", "memory")
         top = self.y + 22
-        wide = (WIDTH - LEFT - RIGHT) / len(moments)
+        wide = (self.right - self.left) / len(moments)
+        # As many numbers as have room.
+        every = ceil(CHARACTER * (1 + max(len(str(place.line)) for place in moments)) / wide)
         for number, place in enumerate(moments):
-            self._text(LEFT + (number + 0.5) * wide, top + 10, str(place.line), "faint", "middle")
+            if number % every == 0:
+                self._text(self.left + (number + 0.5) * wide, top + 10, str(place.line), "faint", "middle")
         self.y = top + 16
         for array in (array for region in self.map.regions for array in region.arrays):
             for life in (life for life in array.lives if life.task == task):
-                self._text(12, self.y + 12, array.name)
+                self._label(MARGIN, 12, array.name)
                 self._life(life, array.name, wide)
                 self.y += TIME + GAP
         self.y += 14
@@ -143,16 +161,16 @@ class _Picture:
         lines = self.map.moments[life.task]
         for (low, high), opacity in ((life.whole, 0.35), ((life.first, life.last), 1)):
             hint = f"{name}: lines {lines[low].line} to {lines[high].line}"
-            left, width = LEFT + low * wide, (high - low + 1) * wide
+            left, width = self.left + low * wide, (high - low + 1) * wide
             self.parts.append(f'<g opacity="{opacity}"><title>{escape(hint)}</title>')
             self._rect(left, self.y, width, TIME, colour, stroke="none")
             self.parts.append("</g>")
         for use in life.uses:
-            self._rect(LEFT + (use + 0.5) * wide - 3, self.y + 5, 6, TIME - 10, "#222222", stroke="none")
+            self._rect(self.left + (use + 0.5) * wide - 3, self.y + 5, 6, TIME - 10, "#222222", stroke="none")
 
     def _ticks(self, axis: _Axis, limit: int, top: float) -> None:
         step = 1
-        while axis.length / step > 12:
+        while axis.length / step > axis.width / 70:
             step *= 2
         for position in range(0, axis.length + 1, step):
             x = axis.x(position)
@@ -165,7 +183,7 @@ class _Picture:
         top = self.y
         if region.is_shared or len(region.arrays) > 1:
             left, width = axis.box(Span(0, region.size), region.start)
-            self._text(12, self.y + 9, f"{region.name}: {region.size:,} {UNITS[region.memory]}")
+            self._label(MARGIN, 9, f"{region.name}: {region.size:,} {UNITS[region.memory]}")
             self._rect(left, self.y, width, BAR, "var(--bar)")
             self._gaps(axis, region, self.y, BAR)
             self.y += BAR + GAP
@@ -178,7 +196,7 @@ class _Picture:
 
     def _row(self, axis: _Axis, region: Region, array: Array, indent: int) -> None:
         plural = f" {len(array.buffers)} x" if len(array.buffers) > 1 else ""
-        self._text(12 + indent, self.y + 15, f"{array.name}:{plural} {array.type}")
+        self._label(MARGIN + indent, 15, f"{array.name}:{plural} {array.type}")
         colours = [self.colours[task] for task in _tasks([array])] or ["#f0f0f0"]
         for index, span in enumerate(array.buffers):
             label = array.name if array.role == "view" else f"{array.name}[{index}]"
@@ -206,7 +224,7 @@ class _Picture:
         """All barriers in one row: alone each would be a hair on a line of its own."""
         arrays = [array for region in regions for array in region.arrays]
         count = sum(len(array.buffers) for array in arrays)
-        self._text(12, self.y + 15, f"barriers: {count} in {len(arrays)} arrays")
+        self._label(MARGIN, 15, f"barriers: {count} in {len(arrays)} arrays")
         colours = [self.colours[task] for task in _tasks(arrays)]
         for region in regions:
             left, width = axis.box(Span(0, region.size), region.start)
@@ -221,6 +239,14 @@ class _Picture:
 
     def _line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
         self.parts.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {style}/>')
+
+    def _label(self, x: float, below: float, text: str) -> None:
+        """Write what a row is: at its left so far below its top, or on a line above it."""
+        if self.is_narrow:
+            self._text(x, self.y + 11, text)
+            self.y += LINE
+        else:
+            self._text(x, self.y + below, text)
 
     def _text(self, x: float, y: float, text: str, class_: str = "", anchor: str = "start") -> None:
         kind = f' class="{class_}"' if class_ else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -32,6 +32,7 @@ from tlx_xdsl.interpreter.faults import OutOfBounds
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.global_order import GlobalOrder, last_writers
 from tlx_xdsl.interpreter.grid import First
+from tlx_xdsl.interpreter.in_step import run_in_step
 from tlx_xdsl.interpreter.launch import Settings, clusters
 from tlx_xdsl.interpreter.machine import Launch, Observer
 from tlx_xdsl.interpreter.orders.launch import run_in_order
@@ -55,7 +56,7 @@ from ..driver.reproducible import reproducible
 from ..driver.specialization import Specialization
 from ..ranks.arguments import bind_ranks, of_ranks, ranks_of, typed_ranks
 from ..ranks.simulated import SymmetricArray
-from .options import ALIASED, FRONTEND, PTX, TTGIR, Options, known_options
+from .options import ALIASED, FRONTEND, OPTION_NAMES, PTX, TTGIR, Options, known_options
 from .plans import as_warning, planned, refusals
 from .wrapping import facts_of, with_wrap
 
@@ -107,9 +108,6 @@ class Interpretation:
         return run_page(rows, self.warnings)
 
 
-_OPTIONS = {each.name for each in fields(Options)}
-
-
 def interpret(
     kernel: Any, grid: Grid, /, *args: Any, options: Mapping[str, Any] | None = None, **named: Any
 ) -> Interpretation:
@@ -124,7 +122,7 @@ def interpret(
     does wrong while it runs, at the line that does it; TypeError and ValueError for arguments that do not fit.
     """
     source = source_of_kernel(kernel)
-    given, chosen = split_options(source, named, _OPTIONS)
+    given, chosen = split_options(source, named, OPTION_NAMES)
     made = Options(**chosen, **known_options(options))
     if made.passes and made.stage == FRONTEND:
         raise InputError("passes: no pass runs before the stage 'frontend', ask for stage='ttgir' or another one")
@@ -170,13 +168,25 @@ def _interpret_ranks(
     debugger: Debugger | None,
 ) -> Interpretation:
     """Run a kernel on several GPUs at once."""
-    if options.stage == PTX or options.stage in wings.names("launchers"):
-        raise InputError(f"the stage '{options.stage}' runs on one GPU, and ranks={options.ranks}")
+    if options.stage in wings.names("launchers"):
+        raise InputError(
+            f"ranks={options.ranks}: the stage '{options.stage}' runs each program to its end, so a wait for another "
+            "rank would not end; ranks are simulated at the stages frontend to ttgir, and at ptx"
+        )
+    if options.stage == PTX and (options.launches > 1 or options.profile or options.keep_going or options.steps):
+        raise InputError("the stage 'ptx' runs one launch of each rank, without keep_going, profiles and timelines")
     found = typed_ranks(source, of_ranks(arguments, options.ranks, options.launches), types)
     specialization = _specialization(found[0], options)
     names = [name for name, _ in found[0].values]
     values = [[value for _, value in each.values] for each in found]
     symmetric = {name: value for name, value in arguments.items() if isinstance(value, SymmetricArray)}
+    if options.stage == PTX:
+        from .ptx_stage import run_ptx_ranks
+
+        with collected_diagnostics() as warnings:
+            run = run_ptx_ranks(source, specialization, [each.values for each in found], symmetric, grid, options)
+        clusters = prod(grid) * options.ranks // prod(specialization.cluster)
+        return Interpretation(clusters, run.instructions, run.seconds, tuple(warnings), 1, ptx=run)
     plan = _planner(source, specialization, options, change, debugger)
     return _run(plan, grid, values, names, options, symmetric)
 
@@ -533,6 +543,9 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
         options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds,
         options.overlapping,
     )  # fmt: skip
+
+    if options.steps is not None:
+        return run_in_step(launch, firsts, settings, options.steps), 1
 
     def run(observer: Observer | None) -> tuple[int, int]:
         if options.order is not None:

@@ -13,6 +13,7 @@ from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
 
 if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.in_step import StepObserver
     from tlx_xdsl.interpreter.orders.reduction import Orders
 
 FRONTEND, ALIASED, TTGIR, PTX = "frontend", "aliased", "ttgir", "ptx"
@@ -190,6 +191,9 @@ class Options:
     """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
     by side then, in this process alone, and what makes no difference is done as the schedule has it."""
 
+    steps: StepObserver | None = None
+    """An observer of a run in step: all programs that are resident go on side by side (`interpreter.in_step`)."""
+
     passes: Sequence[str] = ()
     """Passes of other packages, as `after:NAME=PASS`; at the stage `frontend` none runs."""
 
@@ -217,6 +221,9 @@ class Options:
             raise InputError(f"launches must be at least 1, found {self.launches}")
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs must be at least 1, found {self.jobs}")
+
+
+OPTION_NAMES = {each.name for each in fields(Options)}
 
 
 def known_options(options: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.backend import BackendResult, UpTo, compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.ptx.launch import PtxRun, run_program
+from tlx_xdsl.ptx.launch import PtxRun, run_program, run_ranks
 from tlx_xdsl.ptx.machine import Limits
 from tlx_xdsl.ptx.memory.tensor_map import TensorMap
 from tlx_xdsl.ptx.program import prepare
@@ -26,6 +26,7 @@ from ..driver.binaries import Products, load_products, product_key, store_produc
 from ..driver.compilation import Specialization, compile_text, frontend_module, installed_profile
 from ..driver.host_values import is_descriptor, on_host
 from ..launch.parameters import read_tensor_map_format
+from ..ranks.simulated import SymmetricArray
 from .options import Options
 
 
@@ -104,6 +105,45 @@ def run_ptx(
     """
     wanted = replace(specialization, debug=False, enable_fp_fusion=options.enable_fp_fusion)
     return run_result(compiled(source, wanted, options), source.name, wanted.cluster, values, grid, options)
+
+
+def run_ptx_ranks(
+    source: KernelSource,
+    specialization: Specialization,
+    values: Sequence[Sequence[tuple[str, Any]]],
+    symmetric: Mapping[str, SymmetricArray],
+    grid: tuple[int, int, int],
+    options: Options,
+) -> PtxRun:
+    """Compile a kernel, and run its PTX on several GPUs side by side, with the values of the arguments of each.
+
+    Raises as `run_ptx` does.
+    """
+    wanted = replace(specialization, debug=False, enable_fp_fusion=options.enable_fp_fusion)
+    result = compiled(source, wanted, options)
+    launches = [launch_of(result, wanted.cluster, each, grid, options.target) for each in values]
+    ranks = len(launches)
+
+    def connect(addresses: Sequence[int]) -> None:
+        for at, each in enumerate(symmetric.values()):
+            each.connect(addresses[at * ranks :][:ranks])
+
+    first = launches[0]
+    return run_ranks(
+        prepare(read(result.ptx, f"{source.name}.ptx"), fp_fusion=result.fp_fusion),
+        first.grid,
+        [launch.values for launch in launches],
+        [array for each in symmetric.values() for array in each.arrays],
+        connect,
+        names=first.names,
+        symmetric_names=[f"{name} of rank {rank}" for name in symmetric for rank in range(ranks)],
+        num_warps=first.num_warps,
+        cluster=first.cluster,
+        shared=first.shared,
+        scratch=first.scratch,
+        uninitialized="allow" if options.unwritten == "warn" else "error",
+        limits=Limits(seconds=options.max_seconds),
+    )
 
 
 def run_result(

@@ -57,14 +57,16 @@ def lanes(starts_and_ends: Sequence[tuple[float, float]]) -> list[int]:
 
 
 def _about(timeline: Timeline) -> dict[str, Any]:
-    clock = f"microseconds at {timeline.hertz:.0f} Hz" if timeline.hertz else "1 ns is one cycle: no clock is known"
+    clock = f"1 ns is one {timeline.unit.removesuffix('s')}: no clock is known"
+    if timeline.hertz:
+        clock = f"microseconds at {timeline.hertz:.0f} Hz"
     return {
         "kernel": timeline.kernel,
         "configuration": timeline.configuration,
         "gpu": timeline.chip,
         "origin": timeline.origin,
         "time": clock,
-        "cycles": timeline.end,
+        timeline.unit: timeline.end,
         "launch cycles": timeline.launch_cycles,
         "what limits it": timeline.sentences,
         "notes": timeline.notes,
@@ -122,8 +124,9 @@ class _Writer:
         return round(cycles * self._scale, 6)
 
     def _arguments(self, number: int, span: Span) -> Iterable[tuple[str, Any]]:
-        yield "cycles", round(span.end - span.start, 2)
-        yield "from cycle", round(span.start, 2)
+        unit = self._timeline.unit
+        yield unit, round(span.end - span.start, 2)
+        yield f"from {unit.removesuffix('s')}", round(span.start, 2)
         if span.cause:
             yield "cause", span.cause
         if span.place >= 0:

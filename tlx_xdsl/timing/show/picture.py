@@ -1,12 +1,12 @@
-"""A ring drawn: tasks, slots and tensor cores of a timeline as one small SVG, with who releases whom.
+"""Timelines drawn as a small SVG: a ring with its tasks and slots, or what several ranks do, with who releases whom.
 
-The picture is for documents: it is legible at 390 pixels, has no script, and is dark where the reader's system is.
+A picture is for documents: it is legible at 390 pixels, has no script, and is dark where the reader's system is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -30,6 +30,7 @@ _LEGEND = (
     ("work", "work"), ("wait", "wait"), ("copy", "TMA writes"),
     ("buffer", "full, until released"), ("product", "product"),
 )  # fmt: skip
+_RANKS_LEGEND = (("work", "work"), ("wait", "wait"), ("issue", "signal"), ("copy", "copy"), ("product", "product"))
 
 
 @dataclass(frozen=True)
@@ -64,47 +65,34 @@ def ring_picture(
     return _Picture(timeline, start, timeline.end if end is None else end, names, tasks or {}).drawn(title)
 
 
-class _Picture:
-    def __init__(self, timeline: Timeline, start: float, end: float, names: tuple[str, str], tasks: Mapping[str, str]):
+def ranks_picture(timeline: Timeline, title: str, rows: Mapping[str, str]) -> str:
+    """Return the text of an SVG of what each rank of a simulated launch does.
+
+    `rows` are the names of the tracks that are shown of each rank, with their labels. Arrows lead from the signal of a
+    rank to the end of another one's wait for it.
+
+    Raises ValueError where the timeline has none of the tracks.
+    """
+    return _Ranks(timeline, rows).drawn(title)
+
+
+class _Chart:
+    """Rows of spans below an axis."""
+
+    legend: Sequence[tuple[str, str]] = ()
+
+    def __init__(self, timeline: Timeline, start: float, end: float):
         self._timeline = timeline
         self._start = start
         self._end = end
-        self._uses = list(_uses(timeline, *names))
-        if not self._uses:
-            raise ValueError(f"the timeline has no phases of barriers '{names[0]}' and '{names[1]}'")
-        self._waits = re.compile(rf"wait ({'|'.join(map(re.escape, names))})(?:\[(\d+)\])? phase \d+")
-        self._full = names[0]
         self._labels: list[str] = []
         self._rows: dict[int, int] = {}
         """The row of each track that is drawn."""
-        self._slots: dict[tuple[str, int], int] = {}
-        """The row of each slot of each CTA."""
-        for cta in dict.fromkeys(use.cta for use in self._uses):
-            self._add_cta(cta, tasks)
+
+    def _scaled(self) -> None:
+        """Leave as much to the left as the labels take."""
         self._left = max(2 * _EDGE + _NAME_LETTER * max(map(len, self._labels)), _NARROWEST)
-        self._scale = (_WIDTH - self._left - _EDGE) / max(end - start, 1.0)
-
-    def _add_cta(self, cta: str, tasks: Mapping[str, str]) -> None:
-        """Add rows for a CTA: its first task, its slots, its other tasks, a tensor core that works."""
-        tracks = [(n, each) for n, each in enumerate(self._timeline.tracks) if each.cta == cta]
-        warps = {each.group: number for number, each in reversed(tracks) if each.kind == "warp"}
-        (first, producer), *others = [*warps.items()][::-1]
-        self._add_track(producer, cta, first, tasks)
-        for slot in range(1 + max(use.slot for use in self._uses if use.cta == cta)):
-            self._slots[cta, slot] = len(self._labels)
-            self._labels.append(f"{cta}slot {slot}")
-        for group, track in others:
-            self._add_track(track, cta, group, tasks)
-        for number, each in tracks:
-            if each.kind == "tensor core":
-                self._rows[number] = len(self._labels)
-                self._labels.append(f"{cta}tensor core")
-                break
-
-    def _add_track(self, track: int, cta: str, group: str, tasks: Mapping[str, str]) -> None:
-        self._rows[track] = len(self._labels)
-        task = group.removeprefix(cta)
-        self._labels.append(cta + tasks.get(task, task))
+        self._scale = (_WIDTH - self._left - _EDGE) / max(self._end - self._start, 1.0)
 
     def drawn(self, title: str) -> str:
         """Return the SVG."""
@@ -116,17 +104,18 @@ class _Picture:
             f'<rect class="p" width="{_WIDTH}" height="{height}"/>',
             *self._axis(title, height - 30),
             *self._spans(),
-            *self._phases(),
             *self._arrows(),
             *self._legend(height - 18),
             "</svg>\n",
         ])  # fmt: skip
 
+    def _arrows(self) -> Iterator[str]:
+        """Draw who releases whom."""
+        yield from ()
+
     def _legend(self, y: float) -> Iterator[str]:
         x = float(_EDGE)
-        for kind, text in _LEGEND:
-            if kind == "product" and "tensor core" not in self._labels[-1]:
-                continue
+        for kind, text in self.legend:
             yield f'<rect class="{kind}" x="{x:.0f}" y="{y:.0f}" width="10" height="10"/>'
             yield f'<text class="f" x="{x + 13:.0f}" y="{y + 9:.0f}" font-size="11">{text}</text>'
             x += 24 + len(text) * 5.6
@@ -151,7 +140,7 @@ class _Picture:
             yield f'<path class="g" d="M{x:.1f} 34V{bottom:.0f}"/>'
             if x < _WIDTH - 20:
                 yield f'<text class="f" x="{x:.1f}" y="30" text-anchor="middle">{number * each:,}</text>'
-        yield f'<text class="f" x="{_EDGE}" y="30">cycles</text>'
+        yield f'<text class="f" x="{_EDGE}" y="30">{self._timeline.unit}</text>'
         for row, label in enumerate(self._labels):
             yield f'<text class="t" x="{_EDGE}" y="{_HEAD + row * _ROW + 12}">{escape(label)}</text>'
 
@@ -160,7 +149,94 @@ class _Picture:
             if span.track in self._rows:
                 yield from self._bar(span.kind, span.start, span.end, self._rows[span.track])
 
-    def _phases(self) -> Iterator[str]:
+    def _arrow(self, kind: str, time: float, source: int, target: int) -> Iterator[str]:
+        x, up = self._x(time), source > target
+        begin = _HEAD + source * _ROW + _ROW / 2 - 2
+        tip, point = (_HEAD + target * _ROW + _ROW - 5, 5) if up else (_HEAD + target * _ROW + 1, -5)
+        yield f'<path class="{kind}" d="M{x:.1f} {begin:.1f}V{tip + point}"/>'
+        yield f'<path class="{kind}" stroke="none" d="M{x:.1f} {tip}l-3 {point}h6z"/>'
+
+
+class _Ranks(_Chart):
+    def __init__(self, timeline: Timeline, rows: Mapping[str, str]):
+        super().__init__(timeline, 0.0, timeline.end)
+        names, tracks = [*rows], timeline.tracks
+        shown = [
+            (each.group, names.index(each.name), number) for number, each in enumerate(tracks) if each.name in rows
+        ]
+        if not shown:
+            raise ValueError(f"the timeline has none of the tracks {', '.join(names)}")
+        for row, (group, place, number) in enumerate(sorted(shown)):
+            self._rows[number] = row
+            self._labels.append(f"{group} {rows[names[place]]}")
+        kinds = {span.kind for span in timeline.spans if span.track in self._rows}
+        self.legend = [each for each in _RANKS_LEGEND if each[0] in kinds]
+        self._scaled()
+
+    def _spans(self) -> Iterator[str]:
+        """Draw what follows each other and is of one kind as one bar."""
+        last: dict[int, tuple[str, float, float]] = {}
+        for span in self._timeline.spans:
+            if (row := self._rows.get(span.track)) is None:
+                continue
+            kind, begin, end = last.get(row, ("", 0.0, 0.0))
+            if (kind, end) == (span.kind, span.start):
+                last[row] = kind, begin, span.end
+                continue
+            yield from self._bar(kind, begin, end, row)
+            last[row] = span.kind, span.start, span.end
+        for row, (kind, begin, end) in last.items():
+            yield from self._bar(kind, begin, end, row)
+
+    def _arrows(self) -> Iterator[str]:
+        """Draw who waited for another rank, from the row of the signal to that of the wait."""
+        spans, tracks = self._timeline.spans, self._timeline.tracks
+        for span in spans:
+            source = spans[span.after].track if span.after >= 0 else -1
+            if span.track in self._rows and source in self._rows and tracks[source].group != tracks[span.track].group:
+                yield from self._arrow("full", span.end, self._rows[source], self._rows[span.track])
+
+
+class _Picture(_Chart):
+    def __init__(self, timeline: Timeline, start: float, end: float, names: tuple[str, str], tasks: Mapping[str, str]):
+        super().__init__(timeline, start, end)
+        self._uses = list(_uses(timeline, *names))
+        if not self._uses:
+            raise ValueError(f"the timeline has no phases of barriers '{names[0]}' and '{names[1]}'")
+        self._waits = re.compile(rf"wait ({'|'.join(map(re.escape, names))})(?:\[(\d+)\])? phase \d+")
+        self._full = names[0]
+        self._slots: dict[tuple[str, int], int] = {}
+        """The row of each slot of each CTA."""
+        for cta in dict.fromkeys(use.cta for use in self._uses):
+            self._add_cta(cta, tasks)
+        has_core = "tensor core" in self._labels[-1]
+        self.legend = [each for each in _LEGEND if each[0] != "product" or has_core]
+        self._scaled()
+
+    def _add_cta(self, cta: str, tasks: Mapping[str, str]) -> None:
+        """Add rows for a CTA: its first task, its slots, its other tasks, a tensor core that works."""
+        tracks = [(n, each) for n, each in enumerate(self._timeline.tracks) if each.cta == cta]
+        warps = {each.group: number for number, each in reversed(tracks) if each.kind == "warp"}
+        (first, producer), *others = [*warps.items()][::-1]
+        self._add_track(producer, cta, first, tasks)
+        for slot in range(1 + max(use.slot for use in self._uses if use.cta == cta)):
+            self._slots[cta, slot] = len(self._labels)
+            self._labels.append(f"{cta}slot {slot}")
+        for group, track in others:
+            self._add_track(track, cta, group, tasks)
+        for number, each in tracks:
+            if each.kind == "tensor core":
+                self._rows[number] = len(self._labels)
+                self._labels.append(f"{cta}tensor core")
+                break
+
+    def _add_track(self, track: int, cta: str, group: str, tasks: Mapping[str, str]) -> None:
+        self._rows[track] = len(self._labels)
+        task = group.removeprefix(cta)
+        self._labels.append(cta + tasks.get(task, task))
+
+    def _spans(self) -> Iterator[str]:
+        yield from super()._spans()
         for use in self._uses:
             row = self._slots[use.cta, use.slot]
             yield from self._bar("copy", use.written, use.full, row, f"phase {use.phase}", str(use.phase))
@@ -175,13 +251,6 @@ class _Picture:
                 kind = "full" if found[1] == self._full else "empty"
                 slot = (self._timeline.tracks[span.track].cta, int(found[2] or 0))
                 yield from self._arrow(kind, span.end, self._slots[slot], self._rows[span.track])
-
-    def _arrow(self, kind: str, time: float, source: int, target: int) -> Iterator[str]:
-        x, up = self._x(time), source > target
-        begin = _HEAD + source * _ROW + _ROW / 2 - 2
-        tip, point = (_HEAD + target * _ROW + _ROW - 5, 5) if up else (_HEAD + target * _ROW + 1, -5)
-        yield f'<path class="{kind}" d="M{x:.1f} {begin:.1f}V{tip + point}"/>'
-        yield f'<path class="{kind}" stroke="none" d="M{x:.1f} {tip}l-3 {point}h6z"/>'
 
 
 def _uses(timeline: Timeline, full: str, empty: str) -> Iterator[_Use]:

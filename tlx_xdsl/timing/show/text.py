@@ -68,8 +68,8 @@ def to_text(timeline: Timeline, width: int = 80) -> str:
 
 
 def _heading(timeline: Timeline) -> str:
-    """Return the kernel, the GPU, and its cycles in one sentence."""
-    parts = [f"{timeline.kernel}, {timeline.title} on {timeline.chip}: {timeline.end:,.0f} cycles shown"]
+    """Return the kernel, the GPU, and its time in one sentence."""
+    parts = [f"{timeline.kernel}, {timeline.title} on {timeline.chip}: {timeline.end:,.0f} {timeline.unit} shown"]
     if timeline.launch_cycles is not None:
         parts = [f"{parts[0]}, {timeline.launch_cycles:,.0f} for the launch"]
     cycles = timeline.end if timeline.launch_cycles is None else timeline.launch_cycles
@@ -82,7 +82,7 @@ def _bars(timeline: Timeline, width: int) -> list[str]:
     """Return the axis, a bar for each task and unit, and what the characters mean."""
     names = _names(timeline)
     left = min(max((len(name) for name in names.values()), default=0), width // 4)
-    left = max(left, len("cycles")) + 1
+    left = max(left, len(timeline.unit)) + 1
     right = min(36, width // 3)
     columns = width - left - right - 1
     start, end = _window(timeline)
@@ -91,7 +91,7 @@ def _bars(timeline: Timeline, width: int) -> list[str]:
         return []
     shown = rows[:_MOST_ROWS]
     first, last = f"{start:,.0f}", f"{end:,.0f}"
-    lines = [f"{'cycles':{left}}{first}{last:>{max(columns - len(first), len(last) + 1)}}"]
+    lines = [f"{timeline.unit:{left}}{first}{last:>{max(columns - len(first), len(last) + 1)}}"]
     for row in shown:
         bar = row.bar((end - start) / columns)
         lines.append(f"{_cut(row.name, left - 1):{left}}{bar} {row.shares(timeline.end)}")

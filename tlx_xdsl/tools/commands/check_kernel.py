@@ -10,6 +10,8 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.runtime.check.across_ranks.launch import proved_launch
+from tlx_xdsl.runtime.check.across_ranks.prove import RanksProof
 from tlx_xdsl.runtime.check.minimize import minimize
 from tlx_xdsl.runtime.check.report import Finding, Launchable, Sizes, Subject, combinations, small_values
 from tlx_xdsl.runtime.check.run import RANKS, any_values, arrays_of, checked, other_sizes
@@ -86,8 +88,12 @@ def subject_of(args: argparse.Namespace) -> Subject:
             options = Options(**{**launch, **order})
             return interpret_source(found.source, found.grid, found.arguments, options, found.types, change)
 
+        def proved(launches: int | None) -> RanksProof:
+            made, options = module(sizes), Options(**launch)
+            return proved_launch(found.source, found.grid, found.arguments, options, made, launches, found.types)
+
         ranks = ranks_of(found.arguments, launch.get(RANKS, 0))
-        return Launchable(once, arrays_of(found.arguments), ranks, launches_of(found.arguments))
+        return Launchable(once, arrays_of(found.arguments), ranks, launches_of(found.arguments), proved)
 
     def rings(sizes: Sizes) -> tuple[int, ...]:
         if on_ranks:

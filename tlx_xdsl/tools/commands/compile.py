@@ -13,6 +13,7 @@ from ..launch_line.kernel_options import (
     KERNEL,
     STAGES,
     add_conversion_argument,
+    add_format_argument,
     add_kernel_arguments,
     of_wing,
 )
@@ -75,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-verify", action="store_true", help="do not verify the module")
     parser.add_argument("-q", "--quiet", action="store_true", help="no report")
-
+    add_format_argument(parser)
     add_conversion_argument(parser)
     add_kernel_arguments(parser)
 

@@ -29,11 +29,12 @@ from tlx_xdsl.runtime.driver.phases import Clock
 from tlx_xdsl.runtime.driver.reproducible import reproducible
 from tlx_xdsl.runtime.driver.specialization import Specialization
 
+from ..documents import document, show_texts
 from ..entry import STARTED
 from ..launch_line.kernel_options import STAGES
 from ..launch_line.request import Request, read
 from ..launch_line.specialization import specialization_of, triton_version
-from ..output import say, section, times_section, warn, write_file
+from ..output import print_document, say, section, times_section, warn, write_file
 
 _TEXT = ("ttir", "ttgir")
 _DEFAULT_STAGES = "ttir,ttgir,ptx,cubin,json"
@@ -66,10 +67,12 @@ def run(args: argparse.Namespace) -> None:
     job = _Job(source, specialization, version, None if lacks_triton else upto, options["num_stages"], lowers)
     with reproducible(source, specialization=specialization, num_stages=job.num_stages):
         products, found = _products(job, args, clock, write)
-    for warning in (*map(with_shown_paths, products.warnings), *_spills(source, products)):
+    warnings = (*map(with_shown_paths, products.warnings), *_spills(source, products))
+    for warning in warnings:
         say(warning)
+    facts: dict[str, Any] = {"kernel": source.name, "target": specialization.target, "warnings": warnings}
     if args.output == "-":
-        print("".join(getattr(products, stage) for stage in written), end="")
+        show_texts(facts, {stage: getattr(products, stage) for stage in written}, args.format)
         return
     stages: dict[str, str | bytes] = {stage: getattr(products, stage) for stage in _TEXT}
     if job.upto is not None:
@@ -83,7 +86,10 @@ def run(args: argparse.Namespace) -> None:
         raise CompilationError(f"{', '.join(dict.fromkeys(missing))}: {NEEDS_TRITON}")
     paths += write_bundle(products)
     clock.lap("write")
-    if not args.quiet:
+    if args.format == "json":
+        facts |= {"files": [*map(str, paths)], "missing": missing, "times_ms": clock.times, **_report_as_json(products)}
+        print_document(document("tlx compile", {**facts, "cached": None if found is None else str(found)}))
+    elif not args.quiet:
         by = "" if job.upto is None else f", Triton {products.triton_version}"
         print(format_report(f"{source.name} for {specialization.target}{by}", clock.times, products, paths))
         if found is not None:
@@ -366,6 +372,17 @@ def format_report(title: str, times_ms: Mapping[str, float], products: Products,
     return "\n".join(lines)
 
 
+def _report_as_json(products: Products) -> dict[str, Any]:
+    """Return what the report says of the final code: null where there is none."""
+    rows = dict(_resource_rows(products)) if products.cubin else None
+    return {
+        "triton_version": products.triton_version,
+        "assembler": products.assembler or None,
+        "instructions": ptx_counts(products.ptx) if products.ptx else None,
+        "resources": rows,
+    }
+
+
 def _spills(source: KernelSource, products: Products) -> list[str]:
     """A warning where registers were not enough, with what usually helps."""
     used = products.resources
@@ -386,8 +403,14 @@ def _spills(source: KernelSource, products: Products) -> list[str]:
 
 
 def _resources(result: Products) -> list[str]:
+    always = ("registers", "spill", "shared memory, bytes per block", "warps")
+    rows = tuple(row for row in _resource_rows(result) if row[1] or row[0].startswith(always))
+    return section(f"resources, by {result.assembler}", rows)
+
+
+def _resource_rows(result: Products) -> tuple[tuple[str, int], ...]:
     resources, metadata = result.resources, result.metadata
-    rows = (
+    return (
         ("registers per thread", resources.registers),
         ("spill stores, bytes per thread", resources.spill_store_bytes),
         ("spill loads, bytes per thread", resources.spill_load_bytes),
@@ -399,6 +422,3 @@ def _resources(result: Products) -> list[str]:
         ("named barriers, of 16", resources.barriers),
         ("warps per block", metadata.num_warps),
     )
-    always = ("registers", "spill", "shared memory, bytes per block", "warps")
-    rows = tuple(row for row in rows if row[1] or row[0].startswith(always))
-    return section(f"resources, by {result.assembler}", rows)

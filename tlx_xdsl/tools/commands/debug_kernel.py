@@ -11,12 +11,14 @@ from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.runtime.simulate.options import PTX, Options
 
-from ..debug.commands import converse
+from ..debug.commands import answers, converse
 from ..debug.session import Session, arrays_of
+from ..documents import diagnostic_as_json, document
 from ..launch_line.kernel_options import run_options
 from ..launch_line.launches import launch_at, numbers_of
 from ..launch_line.modules import MLIR_SUFFIXES
 from ..launch_line.request import read
+from ..output import print_document
 from .array_checks import check_array, expected_array
 
 
@@ -25,7 +27,10 @@ def run(args: argparse.Namespace) -> int:
 
     Raises CompilationError for an error in the kernel, and in what the command line says.
     """
+    as_json = args.format == "json"
     if args.dap is not None:
+        if as_json:
+            raise CompilationError("--format json: not with --dap, whose messages are the protocol's")
         from ..debug.adapter import serve
         from ..tlx import parser
 
@@ -34,6 +39,16 @@ def run(args: argparse.Namespace) -> int:
         session, wrong = opened(args)
     except (InputTypeError, InputOverflowError) as error:
         raise CompilationError(str(error)) from error
+    if as_json:
+        facts = {
+            "kernel": args.kernel,
+            "events": len(session),
+            "tasks": [{"program": str(each.program), "task": each.label} for each in session.recorder.tasks],
+            "wrong": None if wrong is None else diagnostic_as_json(wrong),
+            "answers": [*answers(session, _commands(args) or ())],
+        }
+        print_document(document("tlx debug", facts, ok=wrong is None))
+        return 1 if wrong is not None else 0
     for line in introduction(session, wrong):
         print(line)
     converse(session, _commands(args))

@@ -122,6 +122,7 @@ def _debug(parser: argparse.ArgumentParser) -> None:
         "--dap", nargs="?", type=int, const=0, metavar="PORT",
         help="speak the Debug Adapter Protocol, on standard input and output or at a port of this machine",
     )  # fmt: skip
+    add_format_argument(parser)
     add_run_arguments(parser)
 
 
@@ -244,6 +245,7 @@ def _reverse(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage", metavar="PASS", help="the pass of a kernel's pipeline after which to look (the last one)"
     )
+    add_format_argument(parser)
     add_kernel_arguments(parser)
 
 

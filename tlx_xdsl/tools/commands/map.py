@@ -20,6 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=FORMATS, help="what to write (text; svg or json by the name of -o)")
     parser.add_argument("-o", "--output", metavar="FILE", help="file to write to, instead of standard output")
+    parser.add_argument(
+        "--width", type=int, default=1100, metavar="PIXELS", help="of a picture (1100); below 700 as phones show it"
+    )
     parser.add_argument("--strict", action="store_true", help="lay out as storage-alias lowering does with strict")
     add_kernel_arguments(parser)
 
@@ -48,6 +51,6 @@ def run(args: argparse.Namespace) -> None:
         raise CompilationError("nothing here allocates shared or tensor memory", SourceLocation(args.kernel, 0))
     suffix = Path(args.output or "").suffix.removeprefix(".")
     format_ = args.format or (suffix if suffix in FORMATS else FORMATS[0])
-    write_text(rendered(maps, format_) + "\n", args.output)
+    write_text(rendered(maps, format_, max(args.width, 300)) + "\n", args.output)
     for each in maps:
         check_budget(each)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.limits import POLICIES
 
-from ..launch_line.kernel_options import KERNEL, add_kernel_arguments
+from ..launch_line.kernel_options import KERNEL, add_format_argument, add_kernel_arguments
 
 _EPILOG = """\
 With --grid the kernel is run in the interpreter on the arguments (--arg), then and without it compiled to a binary.
@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stage", default="frontend", help="of a run: frontend (default), aliased, ttgir, a pass, ptx")
     parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="of a run: who goes on first")
     parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
+    add_format_argument(parser)
     add_kernel_arguments(parser)
 
 
@@ -43,9 +44,11 @@ def run(args: argparse.Namespace) -> int:
     from tlx_xdsl.runtime.repro import Failing, find_failure, write
     from tlx_xdsl.runtime.simulate.options import Options
 
+    from ..documents import document
     from ..launch_line.launches import launch_at
     from ..launch_line.request import read
     from ..launch_line.specialization import specialization_of
+    from ..output import print_document
 
     request = read(args)
     kernel = request.source, specialization_of(request), request.options["num_stages"]
@@ -58,6 +61,10 @@ def run(args: argparse.Namespace) -> int:
         failure = find_failure(what)
         if failure is not None:
             script = write(Path(args.output), what, failure)
+            if args.format == "json":
+                facts = {"step": failure.step, "script": str(script), "text": str(failure.error)}
+                print_document(document("tlx repro", facts))
+                return 0
             print(f"{failure.error}\nreproducer of the step '{failure.step}': python {script}")
             return 0
     done = "compiles" if args.grid is None else "runs and compiles"

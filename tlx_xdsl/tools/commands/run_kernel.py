@@ -44,11 +44,13 @@ def run(args: argparse.Namespace) -> int | None:
     Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
     """
     path, _, function = args.kernel.partition(":")
+    if args.ranks < 0:
+        raise CompilationError(f"--ranks: expected a number of GPUs of at least 1, found {args.ranks}")
+    if args.ranks and args.compare:
+        raise CompilationError("--compare: of one GPU, without --ranks")
     if args.timeline is not None:
         if Path(path).suffix in MLIR_SUFFIXES:
             raise CompilationError("--timeline: takes a kernel as FILE.py:KERNEL, IR has no final code")
-        if args.ranks:
-            raise CompilationError("--timeline: the clock is of one GPU, without --ranks")
         from .run_timeline import show
 
         show(args)
@@ -117,7 +119,7 @@ def _kernel(args: argparse.Namespace) -> _Launched:
     what = launch.source, launch.grid, launch.arguments
 
     def run(options: Options) -> tuple[Interpretation, Comparison | None]:
-        if options.stage == PTX and args.compare is not False:
+        if options.stage == PTX and args.compare is not False and not options.ranks:
             from tlx_xdsl.runtime.simulate.ptx_comparison import run_compared
 
             return run_compared(*what, options, launch.types)

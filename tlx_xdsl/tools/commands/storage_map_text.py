@@ -18,8 +18,11 @@ from ..documents import document
 from ..output import table
 
 
-def rendered(maps: Sequence[StorageMap], format_: str) -> str:
-    """The maps of a module in a format of `tlx map`. Raises CompilationError for a picture of several."""
+def rendered(maps: Sequence[StorageMap], format_: str, width: int) -> str:
+    """The maps of a module in a format of `tlx map`; pictures are so many pixels wide.
+
+    Raises CompilationError for a picture of several.
+    """
     if format_ == "json":
         fits = not any(excess.is_certain for each in maps for excess in excesses(each))
         return document("tlx map", {"maps": [map_as_json(each) for each in maps]}, ok=fits)
@@ -28,7 +31,7 @@ def rendered(maps: Sequence[StorageMap], format_: str) -> str:
     if len(maps) > 1:
         names = ", ".join(each.kernel for each in maps)
         raise CompilationError(f"--format svg: a picture shows one function, this module has {names}")
-    return map_as_svg(maps[0])
+    return map_as_svg(maps[0], width)
 
 
 def map_as_text(map_: StorageMap) -> str:

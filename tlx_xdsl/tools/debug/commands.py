@@ -439,6 +439,20 @@ def converse(session: Session, given: Iterable[str] | None = None) -> None:
             break
 
 
+def answers(session: Session, given: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Carry out commands until there are no more, and return each with its lines, or with its error, for a document."""
+    commands = Commands(session)
+    for command in given:
+        lines, error = list[str](), None
+        try:
+            lines = commands.run(command)
+        except CompilationError as found:
+            error = str(found)
+        yield {"command": command, "event": session.at, "lines": lines, "error": error}
+        if commands.is_over:
+            return
+
+
 def _asked() -> Iterator[str]:
     with suppress(ImportError):
         # Gives `input` its history and editing, where Python was built with it.

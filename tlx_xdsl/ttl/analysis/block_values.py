@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
+from tlx_xdsl.dialects import memref
+
 from ..dialects import ttl
 
 
@@ -46,6 +48,6 @@ def reads_buffer(op: Operation, operand: int) -> bool:
 
 def acquired_by(view: SSAValue) -> ttl.AcquireOp | None:
     """The `cb_wait` or `cb_reserve` of which `view` is a block."""
-    while isinstance(view.owner, ttl.BlockOp):
-        view = view.owner.view
+    while isinstance(view.owner, ttl.BlockOp | memref.SubviewOp):
+        view = view.owner.operands[0]
     return view.owner if isinstance(view.owner, ttl.AcquireOp) else None

@@ -59,6 +59,8 @@ _HEADERS = {
     **{f"matmul_{unit}": "matmul.h" for unit in ("tiles", "block")},
     **{f"unary_bcast{suffix}": "bcast.h" for suffix in ("", "_init", "_uninit")},
     **{f"reduce_{suffix}": "reduce.h" for suffix in ("init", "tile", "uninit")},
+    **{f"tilize_{suffix}": "tilize.h" for suffix in ("init", "block", "uninit")},
+    **{f"pack_untilize_{suffix}": "pack_untilize.h" for suffix in ("dest_init", "dest", "uninit")},
 }
 """Headers of both versions."""
 

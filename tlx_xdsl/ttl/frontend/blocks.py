@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tlx_xdsl.errors import InputTypeError
@@ -27,8 +29,10 @@ from .values import (
     Items,
     Static,
     Tensor,
+    Tiles,
     Value,
     element_type,
+    in_tiles,
     shape_text,
     unit_of,
 )
@@ -143,6 +147,8 @@ def _acquire(buffer: Buffer, call: Call) -> Value:
     else:
         views = [view]
     made = [Acquired(each, buffer, reserved, BlockState(visitor.builder.block)) for each in views]
+    if thread.kind == "compute" and not reserved and not buffer.type.is_tiled:
+        made = [replace(each, tiles=_tilized(visitor, call.node, each)) for each in made]
     thread.held.setdefault((buffer.ssa, reserved), []).extend(made)
     thread.acquired.extend(made)
     return made[0] if count is None else Items([*made])
@@ -196,6 +202,71 @@ def _give_back(visitor: Visitor, node: ast.AST, block: Acquired) -> None:
             held.remove(block)
 
 
+# --- blocks of the compiler's own, in buffers of its own --------------------------------------------------------------
+
+
+def own_buffer(visitor: Visitor, name: str | None, type_: TensorType[Attribute], blocks: int) -> Buffer:
+    """A buffer for blocks of a type of tiles."""
+    with visitor.builder.outermost():
+        cb_type = CBType.get(tuple(type_.get_shape()), type_.get_element_type(), blocks)
+        made = visitor.builder.insert(ttl.CreateCBOp(cb_type, internal=True))
+    made.result.name_hint = name
+    return Buffer(made.result)
+
+
+def push_value(visitor: Visitor, node: ast.AST, buffer: Buffer, value: Tiles) -> None:
+    """Store a value to a block of a buffer, and push it."""
+    view = visitor.builder.insert(ttl.CBReserveOp(buffer.ssa)).view
+    block = Acquired(view, buffer, True, BlockState(visitor.builder.block))
+    store(visitor, node, block, value, node, accumulate=False)
+    visitor.builder.insert(ttl.CBPushOp(buffer.ssa))
+
+
+def wait_block(visitor: Visitor, buffer: Buffer) -> Acquired:
+    """Wait for a block of a buffer; the compiler pops it after its last use."""
+    view = visitor.builder.insert(ttl.CBWaitOp(buffer.ssa)).view
+    return Acquired(view, buffer, False, BlockState(visitor.builder.block))
+
+
+# --- blocks of rows, which are computed with as tiles -----------------------------------------------------------------
+
+
+def _in_tiles(visitor: Visitor, node: ast.AST, block: Acquired) -> TensorType[Attribute]:
+    """The type of a block of rows as tiles."""
+    type_ = in_tiles(block.type)
+    if type_ is None:
+        raise visitor.error(
+            node,
+            f"a block of rows that is computed with has multiples of {TILE} rows and columns of f32 or bf16, found "
+            f"{shape_text(block.shape, block.unit)}",
+        )
+    return type_
+
+
+def _tilized(visitor: Visitor, node: ast.AST, block: Acquired) -> Tiles:
+    """The tiles of a block of rows that was waited for, in a buffer of the compiler's own."""
+    buffer = own_buffer(visitor, f"{block.buffer.ssa.name_hint or 'rows'}_tiles", _in_tiles(visitor, node, block), 1)
+    view = visitor.builder.insert(ttl.CBReserveOp(buffer.ssa)).view
+    visitor.builder.insert(ttl.TilizeOp(block.ssa, view))
+    visitor.builder.insert(ttl.CBPushOp(buffer.ssa))
+    return wait_block(visitor, buffer)
+
+
+def _store_rows(visitor: Visitor, node: ast.AST, block: Acquired, value: Tiles, *, accumulate: bool) -> None:
+    """Write tiles to a reserved block of rows, by way of a buffer of the compiler's own."""
+    if accumulate:
+        raise visitor.error(node, "the packer adds to tiles, the block has rows: add to a value, and store that once")
+    if prod(value.shape[:-1]) != 1:
+        raise visitor.error(
+            node, f"one row of tiles is stored as rows of elements, found {value.describe()}: reserve {TILE} rows"
+        )
+    buffer = own_buffer(visitor, f"{block.buffer.ssa.name_hint or 'rows'}_tiles", value.type, 1)
+    push_value(visitor, node, buffer, value)
+    visitor.locate(node)
+    visitor.builder.insert(ttl.UntilizeOp(wait_block(visitor, buffer).ssa, block.ssa))
+    block.state.stored.add(visitor.builder.block)
+
+
 # --- storing --------------------------------------------------------------------------------------------------------
 
 
@@ -216,13 +287,13 @@ def store(
     check_usable(visitor, node, block)
     if not block.reserved:
         raise visitor.error(node, f"{block.describe()} is read, not written: store to one that was reserved")
+    type_ = _in_tiles(visitor, node, block)
     if isinstance(value, Static | Index):
-        stored = fill(visitor, value_node, block.type, value, "what is stored")
+        stored = fill(visitor, value_node, type_, value, "what is stored")
     else:
-        stored = as_tiles(visitor, value_node, value, "a store", block.type)
-    types = [ttl.tile_of(each.type).data_type for each in (stored, block)]
-    are_floats = all(map(is_float, types))
-    if stored.shape != block.shape or not (are_floats or stored.unit == block.unit):
+        stored = as_tiles(visitor, value_node, value, "a store", type_)
+    are_floats = all(is_float(ttl.tile_of(each).data_type) for each in (stored.type, type_))
+    if stored.type.get_shape() != type_.get_shape() or not (are_floats or stored.unit == type_.get_element_type()):
         raise visitor.error(
             value_node,
             f"the block has {shape_text(block.shape, block.unit)}, found a value of "
@@ -232,6 +303,9 @@ def store(
     if accumulate and not are_floats:
         raise visitor.error(node, f"the packer adds floats only, the block has {shape_text(block.shape, block.unit)}")
     visitor.locate(node)
+    if not block.buffer.type.is_tiled:
+        _store_rows(visitor, node, block, stored, accumulate=accumulate)
+        return
     first: SSAValue | None = None
     if accumulate:
         is_first = _is_first(visitor, node, block)

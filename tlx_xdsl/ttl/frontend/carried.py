@@ -1,8 +1,9 @@
 """Blocks that a loop carries from one iteration to the next: `z = z + y`, `z += y`, `z = ttl.math.max(z, y)`.
 
 A value of tiles lives in registers as long as nothing waits, so what is carried is in a circular buffer of the
-compiler's own. A sum of floats, `z += y` and nothing else, is added up there by the packer, which reads no block. Any
-other value takes two places in turn: an iteration waits for the block of the one before, and pushes the next.
+compiler's own. A sum of floats, `z += y` and nothing else, is added up there by the packer, which reads no block, or
+before it in registers (`analysis.register_sums`). Any other value takes two places in turn: an iteration waits for the
+block of the one before, and pushes the next.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from dataclasses import dataclass
 
 from ..dialects import ttl
 from ..dialects.ttcore import is_float
-from ..dialects.ttl.types import CBType
-from .blocks import store
+from .blocks import own_buffer, push_value, store, wait_block
 from .tiles import as_tiles
 from .values import Acquired, BlockState, Buffer, Sum, Tiles, Unsettled
 from .visitor import Visitor, assigned_names
@@ -37,23 +37,23 @@ class Carried:
     def begin(self) -> None:
         """Wait for the blocks of the iteration before; the builder is in the loop's body."""
         for name, buffer in self.others.items():
-            self.visitor.names[name] = _wait(self.visitor, buffer)
+            self.visitor.names[name] = wait_block(self.visitor, buffer)
 
     def end(self) -> None:
         """Push the blocks of this iteration."""
         for name, buffer in self.others.items():
             value = self.visitor.lookup(ast.copy_location(ast.Name(name, ast.Load()), self.node))
             self.visitor.locate(self.node)
-            _push(self.visitor, self.node, buffer, as_tiles(self.visitor, self.node, value, f"'{name}' in a loop"))
+            push_value(self.visitor, self.node, buffer, as_tiles(self.visitor, self.node, value, f"'{name}' in a loop"))
             self.visitor.builder.insert(ttl.CBPopOp(buffer.ssa))
 
     def after(self) -> None:
         """Give the names the blocks of the last iteration; the builder is after the loop."""
         for name, block in self.sums.items():
             self.visitor.builder.insert(ttl.CBPushOp(block.buffer.ssa))
-            self.visitor.names[name] = _wait(self.visitor, block.buffer)
+            self.visitor.names[name] = wait_block(self.visitor, block.buffer)
         for name, buffer in self.others.items():
-            self.visitor.names[name] = _wait(self.visitor, buffer)
+            self.visitor.names[name] = wait_block(self.visitor, buffer)
 
 
 def carry(visitor: Visitor, node: ast.For, trips: int | None) -> Carried:
@@ -71,14 +71,14 @@ def carry(visitor: Visitor, node: ast.For, trips: int | None) -> Carried:
             is_direct = any(each in _direct(node.body) for each in additions)
             found.sums[name] = _sum(visitor, node, name, before, starts_empty=is_direct and bool(trips))
         else:
-            found.others[name] = _buffer(visitor, name, before, 2)
-            _push(visitor, node, found.others[name], before)
+            found.others[name] = own_buffer(visitor, name, before.type, 2)
+            push_value(visitor, node, found.others[name], before)
     return found
 
 
 def _sum(visitor: Visitor, node: ast.For, name: str, before: Tiles, *, starts_empty: bool) -> Sum:
     """The block to which a loop adds: what was there is stored first, unless it is zero and an addition comes first."""
-    buffer = _buffer(visitor, name, before, 1)
+    buffer = own_buffer(visitor, name, before.type, 1)
     view = visitor.builder.insert(ttl.CBReserveOp(buffer.ssa)).view
     block = Sum(view, buffer, True, BlockState(visitor.builder.block))
     fill = before.ssa.owner
@@ -86,27 +86,6 @@ def _sum(visitor: Visitor, node: ast.For, name: str, before: Tiles, *, starts_em
         store(visitor, node, block, before, node, accumulate=False)
     visitor.names[name] = block
     return block
-
-
-def _buffer(visitor: Visitor, name: str, value: Tiles, blocks: int) -> Buffer:
-    """A buffer of the compiler's own for blocks like `value`."""
-    shape = tuple(value.shape)
-    with visitor.builder.outermost():
-        made = visitor.builder.insert(ttl.CreateCBOp(CBType.get(shape, value.unit, blocks), internal=True))
-    made.result.name_hint = name
-    return Buffer(made.result)
-
-
-def _push(visitor: Visitor, node: ast.For, buffer: Buffer, value: Tiles) -> None:
-    view = visitor.builder.insert(ttl.CBReserveOp(buffer.ssa)).view
-    block = Acquired(view, buffer, True, BlockState(visitor.builder.block))
-    store(visitor, node, block, value, node, accumulate=False)
-    visitor.builder.insert(ttl.CBPushOp(buffer.ssa))
-
-
-def _wait(visitor: Visitor, buffer: Buffer) -> Acquired:
-    view = visitor.builder.insert(ttl.CBWaitOp(buffer.ssa)).view
-    return Acquired(view, buffer, False, BlockState(visitor.builder.block))
 
 
 # --- what a loop's body does with a name ----------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def _shown(visitor: Visitor, node: ast.AST, value: Value) -> tuple[str, list[SSA
         case Index():
             visitor.in_thread(node, "an integer of the run")
             return "{}", [visitor.index(node, value, "what is printed")]
-        case Buffer(ssa=ssa) | Acquired(ssa=ssa):
+        case Acquired(tiles=Tiles(ssa=ssa)) | Buffer(ssa=ssa) | Acquired(ssa=ssa):
             visitor.in_thread(node, f"'print' of {value.describe()}")
             return "{}", [ssa]
         case Tensor() | Tiles():

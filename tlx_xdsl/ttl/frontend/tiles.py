@@ -33,6 +33,7 @@ from .values import (
     Unsettled,
     Value,
     element_type,
+    in_tiles,
     shape_text,
 )
 from .visitor import Visitor
@@ -67,10 +68,12 @@ def as_tiles(
 ) -> Tiles:
     """An operand that is a block of tiles; `like` is the type of the block that it is combined with."""
     match value:
-        case Unsettled(make=make, known=known):
+        case Unsettled(make=make, known=known, argument=argument):
             type_ = like or known
             if type_ is None:
-                raise visitor.error(node, f"{what} does not say the shape of {value.describe()}: give it 'shape='")
+                lacks = {"shape": "shape", "dtype": "type of the elements"}[argument]
+                message = f"{what} does not say the {lacks} of {value.describe()}: give it '{argument}='"
+                raise visitor.error(node, message)
             visitor.in_thread(node, what, "compute")
             return make(type_, node)
         case Tensor() | Piece():
@@ -81,6 +84,9 @@ def as_tiles(
             )
         case Buffer():
             raise visitor.error(node, f"{what} needs a block, found {value.describe()}: wait for one with '.wait()'")
+        case Acquired(tiles=Tiles() as tiles):
+            check_usable(visitor, node, value)
+            return tiles
         case Acquired(reserved=True):
             message = f"{what} reads {value.describe()}, which is only written"
             raise visitor.error(node, f"{message}: use the value that is stored, or wait for the block after its push")
@@ -347,8 +353,15 @@ def _fill(call: Call) -> Value:
         return _unshaped_fill(call, value, _shape(call), what)
     if not isinstance(like, Buffer | Tiles):
         raise call.error("like", f"'like' is a block whose shape the result has, found {like.describe()}")
-    type_ = like.type.block_type if isinstance(like, Buffer) else like.type
-    return fill(visitor, call.at("value"), type_, value, what)
+    return fill(visitor, call.at("value"), _like(call, "like", like), value, what)
+
+
+def _like(call: Call, name: str, value: Buffer | Tiles) -> TensorType[Attribute]:
+    """The type of a block that an argument names, in tiles."""
+    found = in_tiles(value.type.block_type if isinstance(value, Buffer) else value.type)
+    if found is None:
+        raise call.error(name, f"'{name}' is of tiles, or of rows that are whole tiles, found {value.describe()}")
+    return found
 
 
 def _unshaped_fill(call: Call, value: Value, shape: tuple[int, ...], what: str) -> Value:
@@ -371,7 +384,7 @@ def _unshaped_fill(call: Call, value: Value, shape: tuple[int, ...], what: str) 
         return make(TensorType(unit, list(shape)), call.node)
     units = {each.type.element_type for each in visitor.unit.buffers if isinstance(each.type.element_type, TileType)}
     known = TensorType(next(iter(units)), list(shape)) if len(units) == 1 else None
-    return Unsettled(make, known, f"a block of {value.describe()} whose type of elements is not known")
+    return Unsettled(make, known, f"a block of {value.describe()}", "dtype")
 
 
 def _dims(call: Call, rank: int, least: int = 0) -> list[int]:
@@ -396,9 +409,11 @@ def _broadcast(call: Call) -> Value:
     dims = _dims(call, len(x.shape))
     if call.given("shape"):
         return _spread(call, x, dims, _shape(call))
-    return Unsettled(
-        lambda like, node: _spread(call, x, dims, tuple(like.get_shape())), None, "what 'ttl.block.broadcast' repeats"
-    )
+
+    def make(like: TensorType[Attribute], _: ast.AST) -> Tiles:
+        return _spread(call, x, dims, tuple(like.get_shape()))
+
+    return Unsettled(make, None, "what 'ttl.block.broadcast' repeats", "shape")
 
 
 def _spread(call: Call, x: Tiles, dims: Sequence[int], shape: tuple[int, ...]) -> Tiles:
@@ -425,10 +440,8 @@ def _insert_dims(call: Call, op: type[DimsOp], x: Tiles, dims: Sequence[int], sh
 def _shape(call: Call) -> tuple[int, ...]:
     """The shape that an argument says, or has."""
     match call["shape"]:
-        case Tiles(shape=shape):
-            return shape
-        case Buffer(type=type_):
-            return type_.shape
+        case Tiles() | Buffer() as like:
+            return tuple(_like(call, "shape", like).get_shape())
         case Items(items=[_, _, *_] as items):
             sizes = tuple(call.visitor.static_int(call.at("shape"), each, "a size") for each in items)
             if min(sizes) < 1:

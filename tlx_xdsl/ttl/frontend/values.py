@@ -9,7 +9,7 @@ from math import prod
 from types import ModuleType
 from typing import Any, cast
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, bf16, f32
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tlx_xdsl.dialects.base.tensors import attribute_of
@@ -17,7 +17,7 @@ from tlx_xdsl.element_types import BY_MLIR
 
 from ..dialects.ttcore import FORMATS, MemorySpace, MemorySpaceAttr, TileType, format_of
 from ..dialects.ttl.types import CBType, Direction, LayoutAttr, LayoutKind, TensorEncodingAttr
-from ..language.tensors import Layout, TensorSpec, dtype
+from ..language.tensors import TILE, Layout, TensorSpec, dtype
 from .affine import Affine
 
 
@@ -222,6 +222,17 @@ def shape_text(shape: tuple[int, ...], unit: Attribute) -> str:
     return f"{sizes} elements of {unit}"
 
 
+def in_tiles(type_: TensorType[Attribute]) -> TensorType[Attribute] | None:
+    """The type of a block as tiles; None for rows that are no whole tiles of f32 or bf16."""
+    unit = type_.get_element_type()
+    if isinstance(unit, TileType):
+        return type_
+    *others, rows, columns = type_.get_shape()
+    if rows % TILE or columns % TILE or unit not in (f32, bf16):
+        return None
+    return TensorType(TileType.get(unit), [*others, rows // TILE, columns // TILE])
+
+
 @dataclass(frozen=True, eq=False)
 class Tiles(Value):
     """A value of tiles: the result of a function or an operator."""
@@ -257,6 +268,8 @@ class Unsettled(Value):
     known: TensorType[Attribute] | None
     """The type where no user says one."""
     what: str
+    argument: str
+    """The argument that would say what is not known: `shape` or `dtype`."""
 
     def describe(self) -> str:
         """Say what it is."""
@@ -270,6 +283,8 @@ class Acquired(Tiles):
     buffer: Buffer
     reserved: bool
     state: BlockState
+    tiles: Tiles | None = None
+    """The same as tiles, where it was waited for as rows by a thread that computes."""
 
     def describe(self) -> str:
         """Say what was done, and the shape."""

@@ -73,11 +73,15 @@ class View:
 
     def write(self, op: Operation, values: Array) -> None:
         """Write all elements; raises Fault if the blocks were not reserved."""
+        self.write_part(op, values.reshape(self.count, -1), 0)
+
+    def write_part(self, op: Operation, values: Array, number: int) -> None:
+        """Write a part of the elements, counted in parts of that size; raises Fault if they were not reserved."""
         self.check_held(op)
         if not self.is_written:
             raise wrong(op, self.thread, f"writes a block of {self.buffer.label} that it has waited for, not reserved")
-        data = self.buffer.format.pack(values.reshape(self.count, -1))
-        self.thread.core.store(self.start, data.reshape(-1))
+        data = self.buffer.format.pack(values).reshape(-1)
+        self.thread.core.store(self.start + number * len(data), data)
 
 
 def elements(shape: tuple[int, ...], element: Attribute) -> tuple[int, ...]:

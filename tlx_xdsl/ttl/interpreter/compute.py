@@ -142,6 +142,26 @@ def _store(op: Operation) -> Local:
     return run
 
 
+def _tilize(op: Operation) -> Local:
+    """Write rows of elements as tiles."""
+
+    def run(thread: CoreThread, rows: View, view: View) -> None:
+        *others, height, width, _, _ = view.shape
+        values = rows.read(op).reshape(*others, height, TILE, width, TILE)
+        view.write(op, values.swapaxes(-2, -3))
+
+    return run
+
+
+def _untilize(op: Operation) -> Local:
+    """Write tiles as rows of elements."""
+
+    def run(thread: CoreThread, tiles: View, view: View) -> None:
+        view.write(op, tiles.read(op).swapaxes(-2, -3).reshape(view.shape))
+
+    return run
+
+
 BUILDERS: dict[str, Builder] = {
     **{f"ttl.{function.name}": _elementwise(function) for function in FUNCTIONS},
     **{f"ttl.{name}": _elementwise(function) for name, function in tile_math.BINARY.items()},
@@ -154,5 +174,7 @@ BUILDERS: dict[str, Builder] = {
     "ttl.reduce_sum": _through_memory(_reduction("sum")),
     "ttl.reduce_max": _through_memory(_reduction("max")),
     "ttl.store": _store,
+    "ttl.tilize": _tilize,
+    "ttl.untilize": _untilize,
     "ttl.require_dst": _mark,
 }

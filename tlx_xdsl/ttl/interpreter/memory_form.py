@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..tiles import TILE
 from .blocks import View
 from .compute import value_of
 from .ttkernel import tile_math
-from .ttkernel.machine import CoreThread
+from .ttkernel.machine import CoreThread, wrong
 from .ttkernel.translate import Builder, Local, integers
 
 TileFunction = Callable[..., Any]
@@ -132,4 +133,47 @@ def _extents(op: ComputeOp, views: tuple[View, ...]) -> list[int]:
     return [found[dim] for dim in range(count)]
 
 
-BUILDERS: dict[str, Builder] = {"ttl.compute": compute}
+def _get_tile(op: Operation) -> Local:
+    """Take a tile of a block."""
+
+    def run(thread: CoreThread, view: View, index: int) -> Array:
+        tiles = view.read(op).reshape(-1, TILE, TILE)
+        return tiles[_checked(op, thread, index, len(tiles))]
+
+    return run
+
+
+def _pack_tile(op: Operation) -> Local:
+    """Write a tile of a block."""
+
+    def run(thread: CoreThread, tile: Array, view: View, index: int) -> None:
+        view.write_part(op, tile.reshape(-1), _checked(op, thread, index, prod(view.shape[:-2])))
+
+    return run
+
+
+def _checked(op: Operation, thread: CoreThread, index: int, count: int) -> int:
+    if not 0 <= index < count:
+        raise wrong(op, thread, f"uses tile {index} of a block, whose tiles are 0 to {count - 1}")
+    return index
+
+
+def _tile_function(op: Operation) -> Local:
+    """Compute with tiles in registers."""
+    assert isinstance(op, TileOp)
+    function = _function(op)
+
+    def run(thread: CoreThread, *tiles: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return function(*tiles)
+
+    return run
+
+
+_FUNCTIONS = (*tile_math.BINARY, *BY_NAME, "where", "copy", "fill", "typecast", "bcast", "transpose")
+BUILDERS: dict[str, Builder] = {
+    "ttl.compute": compute,
+    "ttl.get_tile": _get_tile,
+    "ttl.pack_tile": _pack_tile,
+    **{f"ttl.tile_{name}": _tile_function for name in _FUNCTIONS},
+}

@@ -189,8 +189,50 @@ class TensorSpec:
         return *others, -(-rows // TILE), -(-columns // TILE)
 
 
+def place_in(memory: Any, shape: Sequence[int], name: str, *, is_tiled: bool) -> tuple[Layout, str]:
+    """Return where a tensor with a memory configuration of ttnn lies: its layout, and `DRAM` or `L1`.
+
+    Raises InputError for shards that are not of tiles, or not what their strategy says; `name` is the tensor's.
+    """
+    space = "L1" if "L1" in str(memory.buffer_type) else "DRAM"
+    strategy = str(memory.memory_layout)
+    if "INTERLEAVED" in strategy:
+        return tiled if is_tiled else interleaved, space
+    if not is_tiled:
+        raise InputError(f"'{name}' has shards that are not of tiles: expected a sharded tensor with ttnn.TILE_LAYOUT")
+    *others, rows, columns = (int(size) for size in shape)
+    of_shard = memory.nd_shard_spec.shard_shape if memory.shard_spec is None else memory.shard_spec.shape
+    shard = [int(size) for size in of_shard]
+    if len(shard) != 2:
+        raise InputError(f"'{name}' has shards of {len(shard)} dimensions: expected two, rows and columns")
+    if any(size % TILE for size in shard):
+        raise InputError(f"'{name}' has shards of {shard[0]}x{shard[1]} elements: expected multiples of {TILE}")
+    shard = [size // TILE for size in shard]
+    tiles = [prod(others) * -(-rows // TILE), -(-columns // TILE)]
+    grid = [-(-n // size) for n, size in zip(tiles, shard, strict=True)]
+    if ("HEIGHT" in strategy and grid[1] > 1) or ("WIDTH" in strategy and grid[0] > 1):
+        whole = "columns" if "HEIGHT" in strategy else "rows"
+        raise InputError(f"'{name}' is {strategy.rpartition('.')[2]}: a shard has all {whole}, found a grid of {grid}")
+    return sharded(grid, shard), space
+
+
 def tensor(
-    shape: Sequence[int], dtype: Any = float32, layout: Layout = tiled, memory_space: str = "DRAM"
+    shape: Sequence[int],
+    dtype: Any = float32,
+    layout: Layout = tiled,
+    memory_space: str = "DRAM",
+    memory_config: Any = None,
 ) -> TensorSpec:
-    """The `TensorSpec` of a tensor, under the name that annotations use: `a: ttl.tensor((64, 96), ttl.bfloat16)`."""
+    """The `TensorSpec` of a tensor, under the name that annotations use: `a: ttl.tensor((64, 96), ttl.bfloat16)`.
+
+    `memory_config` is a `ttnn.MemoryConfig`, which says memory and shards; `ttl.interleaved` beside it is
+    `ttnn.ROW_MAJOR_LAYOUT`.
+
+    Raises InputError as `TensorSpec`, for a configuration beside what it says itself, and for shards that it can't
+    have.
+    """
+    if memory_config is not None:
+        if layout.kind == "sharded" or memory_space != "DRAM":
+            raise InputError("'memory_config' says the shards and the memory of a tensor: leave the other out")
+        layout, memory_space = place_in(memory_config, shape, "memory_config", is_tiled=layout.kind == "tiled")
     return TensorSpec(shape, dtype, layout, memory_space)

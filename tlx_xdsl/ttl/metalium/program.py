@@ -47,6 +47,8 @@ _COMPUTE = (
     "copy_dest_values.h",
     "binary_max_min.h",
     "pack.h",
+    "pack_untilize.h",
+    "tilize.h",
     "eltwise_unary/eltwise_unary.h",
     "eltwise_unary/fill.h",
     "eltwise_unary/where.h",

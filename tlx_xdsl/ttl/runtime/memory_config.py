@@ -18,7 +18,7 @@ import numpy as np
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.numerics.arrays import Array
 
-from ..language.tensors import TILE, Layout, interleaved, sharded, tiled
+from ..language.tensors import Layout, place_in
 
 
 class BufferType(Enum):
@@ -76,27 +76,7 @@ def place_of(name: str, tensor: Any) -> tuple[Layout, str]:
 
     Raises InputError for shards that are not of tiles, or not what their strategy says.
     """
-    memory = tensor.memory_config()
-    space = "L1" if "L1" in str(memory.buffer_type) else "DRAM"
-    is_tiled, strategy = "TILE" in str(tensor.layout), str(memory.memory_layout)
-    if "INTERLEAVED" in strategy:
-        return tiled if is_tiled else interleaved, space
-    if not is_tiled:
-        raise InputError(f"'{name}' has shards that are not of tiles: expected a sharded tensor with ttnn.TILE_LAYOUT")
-    *others, rows, columns = (int(size) for size in tensor.shape)
-    shape = memory.nd_shard_spec.shard_shape if memory.shard_spec is None else memory.shard_spec.shape
-    shard = [int(size) for size in shape]
-    if len(shard) != 2:
-        raise InputError(f"'{name}' has shards of {len(shard)} dimensions: expected two, rows and columns")
-    if any(size % TILE for size in shard):
-        raise InputError(f"'{name}' has shards of {shard[0]}x{shard[1]} elements: expected multiples of {TILE}")
-    shard = [size // TILE for size in shard]
-    tiles = [int(np.prod(others)) * -(-rows // TILE), -(-columns // TILE)]
-    grid = [-(-n // size) for n, size in zip(tiles, shard, strict=True)]
-    if ("HEIGHT" in strategy and grid[1] > 1) or ("WIDTH" in strategy and grid[0] > 1):
-        whole = "columns" if "HEIGHT" in strategy else "rows"
-        raise InputError(f"'{name}' is {strategy.rpartition('.')[2]}: a shard has all {whole}, found a grid of {grid}")
-    return sharded(grid, shard), space
+    return place_in(tensor.memory_config(), tensor.shape, name, is_tiled="TILE" in str(tensor.layout))
 
 
 _SPELLED = re.compile(r"(?:(height|width|block)_sharded\[(\d+),(\d+)\])?@?(dram|l1)?")

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from tlx_xdsl.interpreter.limits import POLICIES
+from tlx_xdsl.tools.launch_line.kernel_options import add_format_argument
 
 _EPILOG = """\
 values of tensors:
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="refuse what the compiler would repair with a remark")
     parser.add_argument("--capacity", type=int, metavar="TILES", help="destination registers (those of the hardware)")
     parser.add_argument("--fpu", choices=("auto", "always", "never"), default="auto", help="matrix unit for + - *")
+    add_format_argument(parser)
     compiling = parser.add_argument_group("compile")
     compiling.add_argument("-o", "--output", metavar="DIR", help="folder for the files (build); - prints the C++")
     compiling.add_argument("--print-after-all", action="store_true", help="write the module after each pass, too")
@@ -81,8 +83,8 @@ def _schedule(text: str) -> str | tuple[int, ...]:
     return found
 
 
-def run(args: argparse.Namespace) -> None:
-    """Carry the command out; raises as `ttl_kernels.run` does."""
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out; returns and raises as `kernels.run` does."""
     from .kernels import run
 
-    run(args)
+    return run(args)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -22,10 +23,11 @@ from tlx_xdsl.interpreter.limits import POLICIES, SEEDED
 from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.commands.array_checks import Expected, check_array, expected_array, summary
+from tlx_xdsl.tools.documents import diagnostic_as_json, document
 from tlx_xdsl.tools.launch_line.launches import Hint, argument_value
 from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
-from tlx_xdsl.tools.output import say, write_file
+from tlx_xdsl.tools.output import print_document, say, write_file
 from tlx_xdsl.tools.timelines import TEXT, form_of, write_timelines
 
 from ..cost import Profile
@@ -48,16 +50,20 @@ _TYPES = {"f32": "fp32", "bfp8_b": "fp32", "bfp4_b": "fp32", "ui32": "u32", "ui1
 """The words of the command line for types of elements, where they are not ours."""
 
 
-def run(args: argparse.Namespace) -> None:
-    """Carry the command out.
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out; returns the exit status, 1 where a document says that a tensor is wrong.
 
     Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
     """
     try:
         kernel = load_ttl_kernel(args.kernel)
-        _ACTIONS[args.action](args, kernel, _arguments(args, kernel))
+        facts = _ACTIONS[args.action](args, kernel, _arguments(args, kernel))
     except (InputError, InputTypeError) as error:
         raise CompilationError(str(error)) from error
+    ok = all(each["ok"] for each in facts.get("checks", ()))
+    if args.format == "json":
+        print_document(document("tlx ttl", {"action": args.action, "kernel": kernel.name, **facts}, ok=ok))
+    return 0 if ok else 1
 
 
 def _arguments(args: argparse.Namespace, kernel: Kernel) -> dict[str, Any]:
@@ -123,7 +129,7 @@ def _grid(text: str) -> tuple[int, int]:
     return int(columns), int(rows)
 
 
-def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
     output = None if args.output == "-" else Path(args.output or "build")
     paths: list[Path] = []
     numbers = count()
@@ -144,10 +150,11 @@ def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]
     shows = on_stage if args.print_after_all else None
     compiled = compile_kernel(kernel, specs_of(kernel, list(arguments.values())), _options(args), on_stage=shows)
     seconds = time.perf_counter() - begin
+    facts = {"manifest": compiled.manifest, "seconds": round(seconds, 3)}
     if output is None:
         for name, text in compiled.sources.items():
             print(f"// {name}\n{text}")
-        return
+        return {"files": [], "texts": dict(compiled.sources), **facts}
     for name, text in compiled.sources.items():
         write(name, text)
     write("json", compiled.manifest_text)
@@ -156,61 +163,66 @@ def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]
     buffers = compiled.manifest["cbs"]
     held = max((each["address"] + each["bytes"] for each in buffers), default=0)
     print(f"{len(buffers)} circular buffers, {held:,} bytes of L1; compiled in {seconds:.2f} s", file=sys.stderr)
+    return {"files": [*map(str, paths)], **facts}
 
 
-def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
     if args.timeline is not None:
         form_of(args.timeline)
     values = list(arguments.values())
     prepared = Prepared(kernel, values, args.machine, _options(args))
     timed: list[Profile] = []
 
-    def run() -> tuple[str, str]:
+    def run() -> tuple[str, str, list[Any]]:
         if args.profile == COUNTS or args.timeline is not None:
             timed.append(prepared.profile(values, schedule=args.schedule, seed=args.seed))
             report = timed[0].report
         else:
             report = prepared.run(values, schedule=args.schedule, seed=args.seed)
-        for warning in () if report is None else report.warnings:
+        warnings = [] if report is None else list(report.warnings)
+        for warning in warnings:
             say(warning)
         schedule = args.schedule if isinstance(args.schedule, str) else f"{len(args.schedule)} choices"
-        return f"run on the machine '{args.machine}'", f"{schedule}, seed {args.seed}"
+        return f"run on the machine '{args.machine}'", f"{schedule}, seed {args.seed}", warnings
 
     def show() -> None:
         for each in timed:
             _show(args, each)
 
-    _outcome(args, arguments, run, show)
+    facts = _outcome(args, arguments, run, show)
+    if timed:
+        facts |= {"profile": timed[0].text().splitlines(), "timelines": [json.loads(timed[0].timeline.to_json())]}
+    return facts
 
 
-def _launch(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
-    def run() -> tuple[str, str]:
+def _launch(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
+    def run() -> tuple[str, str, list[Any]]:
         try:
             launch_arrays(kernel, list(arguments.values()), _options(args), device=args.device)
         except RuntimeError as error:
             # What ttnn says of a card or of a program ends in addresses of its own functions.
             said = " ".join(str(error).split("backtrace:")[0].split())
             raise CompilationError(f"ttnn: {said}") from error
-        return f"run on the card {args.device}", "with transfers and compilation"
+        return f"run on the card {args.device}", "with transfers and compilation", []
 
-    _outcome(args, arguments, run, lambda: None)
+    return _outcome(args, arguments, run, lambda: None)
 
 
 def _outcome(
     args: argparse.Namespace,
     arguments: dict[str, Any],
-    run: Callable[[], tuple[str, str]],
+    run: Callable[[], tuple[str, str, list[Any]]],
     show: Callable[[], None],
-) -> None:
-    """Run, say what tensors have become, and check and save them; `run` returns where and how that was.
+) -> dict[str, Any]:
+    """Run, say what tensors have become, check and save them, and return that for a document.
 
-    `show` says what else is asked for.
+    `run` returns where and how that was, and warnings; `show` says what else is asked for.
     """
     arrays = _arrays(arguments)
     expected, saved = _expected(args, arrays), _known(args, arrays, "save")
     bytes_before = {name: array.tobytes() for name, array in arrays.items()}
     begin = time.perf_counter()
-    where, how = run()
+    where, how, warnings = run()
     seconds = time.perf_counter() - begin
     changed = [name for name, array in arrays.items() if array.tobytes() != bytes_before[name]]
     for name in changed:
@@ -221,8 +233,28 @@ def _outcome(
     show()
     for name, path in saved.items():
         np.save(path, arrays[name])
+    return {
+        "run": f"{where}: {how}",
+        "seconds": round(seconds, 3),
+        "arrays": [{"name": name, "text": summary(arrays[name])} for name in changed],
+        "checks": [*_checked(args, arrays, expected)],
+        "warnings": [diagnostic_as_json(each) for each in warnings],
+    }
+
+
+def _checked(
+    args: argparse.Namespace, arrays: dict[str, NDArray[Any]], expected: dict[str, Expected]
+) -> Iterator[dict[str, Any]]:
+    """Say of each tensor whether it holds what it must. Without a document the first one that does not is an error."""
     for name, wanted in expected.items():
-        print(check_array(name, arrays[name], wanted, args.tolerance))
+        try:
+            text, ok = check_array(name, arrays[name], wanted, args.tolerance), True
+        except CompilationError as error:
+            if args.format != "json":
+                raise
+            text, ok = error.message, False
+        print(text)
+        yield {"array": name, "ok": ok, "text": text}
 
 
 def _show(args: argparse.Namespace, timed: Profile) -> None:
@@ -237,21 +269,21 @@ def _show(args: argparse.Namespace, timed: Profile) -> None:
         write_timelines(args.timeline, form_of(args.timeline), [timed.timeline])
 
 
-def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
     """Run in many schedules, each of which must give the same."""
     arrays = _arrays(arguments)
     expected = _expected(args, arrays)
     schedules = [(POLICIES[0], 0), *((each, seed) for each in SEEDED for seed in range(SCHEDULES))]
     prepared = Prepared(kernel, list(arguments.values()), args.machine, _options(args))
     first: dict[str, bytes] = {}
+    checks: list[dict[str, Any]] = []
     for schedule, seed in schedules:
         copies = {name: array.copy() for name, array in arrays.items()}
         with _replayed(f"{schedule} --seed {seed}"):
             prepared.run(list((arguments | copies).values()), schedule=schedule, seed=seed)
         if not first:
             first = {name: array.tobytes() for name, array in copies.items()}
-            for name, wanted in expected.items():
-                print(check_array(name, copies[name], wanted, args.tolerance))
+            checks = [*_checked(args, copies, expected)]
             continue
         for name, array in copies.items():
             if array.tobytes() != first[name]:
@@ -260,14 +292,16 @@ def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) 
                     f"than {schedules[0][0]}"
                 )
     print(f"'{kernel.name}': no fault, and one result, in {len(schedules)} schedules")
+    facts: dict[str, Any] = {"checks": checks, "schedules": len(schedules), "orders": None, "complete": None}
     found = prepared.explore(list(arguments.values()), BUDGET)
     if found is None:
-        return
+        return facts
     if found.fault is not None:
         with _replayed(choices_text(found.choices)):
             raise found.fault
     amount = "all orders of its threads" if found.complete else f"{found.runs} orders of its threads, of more"
     print(f"no fault in {amount} ({found.runs} run{'' if found.runs == 1 else 's'})")
+    return facts | {"orders": found.runs, "complete": found.complete}
 
 
 @contextmanager
@@ -297,7 +331,7 @@ def _known(args: argparse.Namespace, arrays: dict[str, NDArray[Any]], option: st
     return found
 
 
-_ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, Any]], None]] = {
+_ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, Any]], dict[str, Any]]] = {
     "compile": _compile,
     "run": _run,
     "launch": _launch,

@@ -29,7 +29,8 @@ ttl.cb_push %c_cb
 ```
 Each store is the destination of what is stored, so that no block but those of circular buffers is in memory. What a
 product, a reduction, a transposition or a broadcast reads must be in one: where it is computed, it is written to a
-buffer of the compiler's own first, as are products and reductions which further operations use.
+buffer of the compiler's own first, as are products and reductions which further operations use. A `ttl.pack_tile` with
+what its tile is computed from becomes a `ttl.compute` of one tile of each block (`compute.packs`).
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from ..analysis.store_groups import store_groups
 from ..dialects import ttl
 from .compute.chains import Chain, check_writable
 from .compute.compiler_buffers import CompilerBuffers
+from .compute.packs import compute_of_pack
 from .compute.releases import release_after_last_use, sink_releases
 from .compute.views import retype_arguments, retype_views
 
@@ -80,6 +82,8 @@ def _bufferize(kernel: ttl.KernelOp, thread: ttl.ComputeThreadOp) -> bool:
             compiler.ones(reduction)
     stores = {group[-1]: group for group in store_groups(thread)}
     buffers: dict[SSAValue, SSAValue] = {}
+    for op in ops_of(thread, ttl.PackTileOp):
+        _locate_end(compute_of_pack(op))
     for op in [*thread.walk()]:
         if isinstance(op, ttl.BlockComputeOp) and needs_buffer(op.result):
             reserve, block = compiler.buffer(op)

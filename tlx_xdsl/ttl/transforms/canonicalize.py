@@ -11,28 +11,30 @@ After, with `%x` for `%y`:
 ```mlir
 %i = arith.constant 6 : index
 ```
-The rules change no bit of a result, but that x + 0 -> x keeps the sign of a zero.
+A block that a thread pushes and stores nothing into gets the one value of its type that nothing uses; a remark of
+`ttl-report-repairs` says so. The rules change no bit of a result, but that x + 0 -> x keeps the sign of a zero.
 """
 
 from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects import affine, arith
-from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp, f32
+from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp, UnitAttr, f32
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from tlx_xdsl.transforms.driver import apply_patterns
-from tlx_xdsl.transforms.rewriting import constant, retype
+from tlx_xdsl.transforms.rewriting import constant, ops_of, retype
 
 from ..analysis.core_values import CoreValues, cores_of, side_runs
 from ..dialects.ttcore import is_float
 from ..dialects.ttl import (
+    ADDED_STORE,
     AcquireOp,
     AddOp,
     BcastOp,
@@ -56,10 +58,13 @@ from ..dialects.ttl import (
     MulOp,
     PipeYieldOp,
     ReleaseOp,
+    StoreOp,
     SubOp,
     TransposeOp,
     TypecastOp,
     UnaryOp,
+    is_unwritten,
+    result_for,
     tile_of,
 )
 
@@ -71,8 +76,20 @@ class TTLCanonicalizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
+        for acquire in ops_of(op, AcquireOp):
+            _store_result(acquire)
         patterns = [*(pattern() for pattern in PATTERNS), CanonicalizationRewritePattern()]
         apply_patterns(op, patterns, context=ctx, fold=True, after_walk=region_dce)
+
+
+def _store_result(acquire: AcquireOp) -> None:
+    """Store what must be meant for a block that a thread pushes and stores nothing into."""
+    result = result_for(acquire) if is_unwritten(acquire) else None
+    if result is not None:
+        store = StoreOp(result, acquire.view)
+        store.attributes[ADDED_STORE] = UnitAttr()
+        store.location = acquire.location
+        Rewriter.insert_op(store, InsertPoint.after(acquire))
 
 
 class SameOnAllCores(RewritePattern):

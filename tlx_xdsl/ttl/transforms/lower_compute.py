@@ -2,7 +2,7 @@
 
 With `to=linalg` a compute becomes a `linalg.generic` with the same body (`compute.structured`), with `to=tiled` loops
 over sub-blocks that the destination registers have place for (`compute.tiling`), with `to=ttkernel` calls
-(`compute.to_ttkernel`).
+(`compute.to_ttkernel`, and `compute.rows` for blocks of rows).
 
 Before:
 ```mlir
@@ -44,6 +44,7 @@ from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
 from ..dialects import ttl
+from .compute.rows import lower_tilize, lower_untilize
 from .compute.tiling import is_of_tiles, tile, to_generic
 from .compute.to_ttkernel import lower_generic
 from .thread_function import thread_functions
@@ -76,5 +77,9 @@ class LowerComputePass(Pass):
         for thread in thread_functions(op):
             for generic in filter(is_of_tiles, ops_of(thread.function, linalg.GenericOp)):
                 lower_generic(generic, thread, block_calls=self.block_calls)
+            for each in ops_of(thread.function, ttl.TilizeOp):
+                lower_tilize(each, thread)
+            for each in ops_of(thread.function, ttl.UntilizeOp):
+                lower_untilize(each, thread)
         for generic in filter(is_of_tiles, ops_of(op, linalg.GenericOp)):
             raise error_at(generic, "a computation outside of a thread's function: run ttl-expand-threads before")

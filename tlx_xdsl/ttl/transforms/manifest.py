@@ -41,7 +41,7 @@ from tlx_xdsl.transforms.rewriting import ops_of
 
 from ..analysis.dst_capacity import is_wide, registers_of
 from ..dialects.ttcore import MemorySpace, format_of
-from ..dialects.ttkernel import CopyTileOp, GetCompileTimeArgValOp
+from ..dialects.ttkernel import CopyTileOp, GetCompileTimeArgValOp, TilizeBlockOp
 from ..dialects.ttkernel.base import THREAD, ComputeOp, ThreadAttr, ThreadKind, noc_of
 from ..dialects.ttl.base import block_shape
 from ..dialects.ttl.buffers import BindCBOp
@@ -99,7 +99,7 @@ def _goes_to_registers(index: int, functions: list[FuncOp]) -> bool:
     compute = [each for each in functions if _kind(each) is ThreadKind.COMPUTE]
     found = [op for each in compute for op in ops_of(each, GetCompileTimeArgValOp) if op.index.value.data == index]
     users = [use.operation for op in found for use in op.result.uses if isinstance(use.operation, ComputeOp)]
-    return any(isinstance(op, CopyTileOp) for op in users) and all(op.KEEPS_F32 for op in users)
+    return any(isinstance(op, CopyTileOp | TilizeBlockOp) for op in users) and all(op.KEEPS_F32 for op in users)
 
 
 def _buffer(op: BindCBOp, functions: list[FuncOp]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from tlx_xdsl.transforms.rewriting import ops_of
 from ..analysis.protocol import check_protocol, name_of, place_of
 from ..analysis.transfers import loops_around
 from ..dialects.ttl import (
+    ADDED_STORE,
     AcquireOp,
     CBOp,
     CopyOp,
@@ -40,8 +41,10 @@ from ..dialects.ttl import (
     PipeType,
     ReleaseOp,
     SemaphoreOp,
+    StoreOp,
     ThreadReturnOp,
     WaitOp,
+    acquisition_of,
 )
 from .block_releases import complete_releases
 from .infer_pipe_semaphores import InferPipeSemaphoresPass
@@ -117,6 +120,9 @@ class _Repair:
 
 def _missing(module: ModuleOp) -> Iterator[_Repair]:
     """The steps and waits that a module leaves out, which gets them."""
+    for store in ops_of(module, StoreOp):
+        if ADDED_STORE in store.attributes:
+            yield _unstored(store)
     for kernel in ops_of(module, KernelOp):
         added = complete_releases(kernel)
         yield from (_unreleased(acquire, release) for release, acquire in added.items() if not _is_own(acquire))
@@ -185,6 +191,14 @@ def _unreleased(acquire: AcquireOp, release: ReleaseOp) -> _Repair:
     notes = () if last is None or last is acquire else (f"its last use is at {place_of(last)}",)
     fact = f"this block of {name_of(acquire.cb)} is {did}, but not {do}{'ed' if do == 'push' else 'ped'}"
     return _Repair(acquire, fact, f"{do} it after its last use", done, notes)
+
+
+def _unstored(store: StoreOp) -> _Repair:
+    acquire = acquisition_of(store.view)
+    fact = f"this block of {name_of(acquire.cb)} is reserved and pushed, but nothing is stored into it"
+    done = "stores the one value of its type that nothing uses"
+    notes = (f"it is computed at {place_of(store.value.owner)}",) if isinstance(store.value.owner, Operation) else ()
+    return _Repair(acquire, fact, "store the result", done, notes)
 
 
 def _unawaited(copy: CopyOp, before: Operation | None, *, is_added: bool) -> _Repair:

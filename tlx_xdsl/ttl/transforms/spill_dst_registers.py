@@ -28,9 +28,9 @@ ttl.compute ins(%c, %d, %read : ...) outs(%o : ...) {...} {
 }
 ttl.cb_pop %cb : !ttl.cb<...>
 ```
-`%cb` is a circular buffer of the compiler's own. Its tiles have the type that registers have: f32 where they are of 32
-bits, so that nothing is lost. Registers of 16 bits round on a card what the machines keep in more; what is spilled
-from them is rounded here, too. `analysis/dst_spilling.py` chooses where to cut.
+`%cb` is a circular buffer of the compiler's own. Its tiles have the type that registers have: floats are f32 where
+these are of 32 bits, so that nothing is lost. Registers of 16 bits round on a card what the machines keep in more; what
+is spilled from them is rounded here, too. `analysis/dst_spilling.py` chooses where to cut.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 from ..analysis.dst_capacity import dst_capacity, is_wide
 from ..dialects import ttl
-from ..dialects.ttcore import TileType
+from ..dialects.ttcore import TileType, is_float
 from .compute.compiler_buffers import CompilerBuffers
 from .compute.parts import part_of, tile_ops, yielded
 from .compute.registers import FPUChoice, named, parts_that_fit, suggestion
@@ -120,7 +120,9 @@ class _Spills:
 
     def _reserve(self, compute: ttl.ComputeOp, op: ttl.TileOp) -> ttl.CBReserveOp:
         """The place of what `op` makes, in a buffer that is free."""
-        tile = TileType.get(f32) if self._is_wide else ttl.tile_of(op.result.type)
+        tile = ttl.tile_of(op.result.type)
+        if self._is_wide and is_float(tile.data_type):
+            tile = TileType.get(f32)
         shape = loops_of(compute)
         free = self._free[ttl.CBType.get(shape, tile, 1)]
         cb = free.pop() if free else self._compiler.create(op, tile, shape)

@@ -106,7 +106,7 @@ def test_a_choice_of_elements_is_made_in_the_lanes_of_vectors():
     assert "select <16 x i1>" in lowered(module)[0].llvm_ir()
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 16), (16, 4), (7, 33)])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 16), (16, 4), (7, 33), (16, 16), (32, 48), (40, 17), (19, 64)])
 @pytest.mark.parametrize(("type_", "dtype"), [("i8", np.int8), ("f64", np.float64), ("i1", np.bool_)])
 def test_transpose(shape, type_, dtype):
     value = RNG.integers(0, 2 if type_ == "i1" else 100, shape).astype(dtype)
@@ -117,6 +117,36 @@ def test_transpose(shape, type_, dtype):
   linalg.transpose ins(%m0 : {one}) outs(%m1 : {two}) permutation = [1, 0]""",
         [value, np.zeros(shape[::-1], dtype)])  # fmt: skip
     assert (out == value.T).all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "strides", "gathers"),
+    [
+        (32, 32, (1, 100), False),
+        (20, 32, (1, 100), True),  # with four rows that are no block
+        (8, 32, (1, 100), True),
+        (32, 8, (1, 100), True),
+        (32, 32, (2, 100), True),
+        (32, 32, (0, 100), True),
+    ],
+)
+def test_blocks_are_transposed_in_registers(rows, columns, strides, gathers):
+    """Rows of 16 elements are read as they lie, where they lie one after the other."""
+    module = parse_module(f"""func.func @k(%a: memref<*xf32>, %b: memref<*xf32>, %x: i32, %y: i32, %z: i32)
+    attributes {{tt.program_ids = 3 : i32, arena.bytes = 0 : i64}} {{
+  %from = memref.reinterpret_cast %a to offset: [0], sizes: [{rows}, {columns}], strides: {list(strides)}
+      : memref<*xf32> to memref<{rows}x{columns}xf32, strided<{list(strides)}>>
+  %to = memref.reinterpret_cast %b to offset: [0], sizes: [{rows}, {columns}], strides: [{columns}, 1]
+      : memref<*xf32> to memref<{rows}x{columns}xf32, strided<[{columns}, 1]>>
+  memref.copy %from, %to
+      : memref<{rows}x{columns}xf32, strided<{list(strides)}>> to memref<{rows}x{columns}xf32, strided<[{columns}, 1]>>
+  func.return
+}}""")
+    text, _ = llvm_module(module, host(), checks=False)
+    assert (
+        "call <16 x float> @llvm.masked.gather" in text or "call <8 x float> @llvm.masked.gather" in text
+    ) == gathers
+    assert ("shufflevector <16 x float>" in text) == (strides == (1, 100) and min(rows, columns) >= 16)
 
 
 def test_broadcast_along_any_dimension():

@@ -77,12 +77,13 @@ def test_tiles_begin_with_their_first_columns(together):
 
 
 def test_pieces():
-    """Pieces are small where all tiles wait, few where the way takes longest, and whole rows where K has odd parts."""
+    """Small ones where all tiles wait, few where the way takes longest; whole rows where it is short, or K is odd."""
     tile = ProductConfig()
-    assert _pieces(tile, 2048, 4096, together=True) == (2, 512)
-    assert _pieces(tile, 2048, 8192, together=False) == (8, 1024)
-    assert _pieces(tile, 1024, 4096, together=False) == (8, 2048)
-    assert _pieces(tile, 1024, 4096 + 8, together=False) == (8, 0)
+    assert _pieces(tile, 0.3, 4096, together=True) == (3, 2, 512)
+    assert _pieces(tile, 0.7, 8192, together=False) == (3, 8, 1024)
+    assert _pieces(tile, 1.5, 4096, together=False) == (3, 8, 2048)
+    assert _pieces(tile, 1.5, 4096 + 8, together=False) == (3, 8, 0)
+    assert _pieces(tile, 0.3, 8192, together=False) == (1, 8, 0)
 
 
 @pytest.mark.parametrize("function", [gemm_reduce_scatter, all_gather_gemm] if volume.is_full() else [all_gather_gemm])

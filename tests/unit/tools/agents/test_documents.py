@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -11,7 +12,7 @@ from jsonschema import Draft202012Validator
 from tests.unit.tools.agents.reported import KERNELS, PLAIN
 from tests.unit.volume import is_full
 from tlx_xdsl.tools.documents import SCHEMA
-from tlx_xdsl.tools.tlx import COMMANDS, main
+from tlx_xdsl.tools.tlx import all_commands, main
 from tlx_xdsl.version import __version__
 
 full = pytest.mark.skipif(not is_full(), reason="TLX_TEST_VOLUME is not full")
@@ -74,8 +75,8 @@ def tlx(tmp_path, capsys):
 def test_the_schema_is_one():
     Draft202012Validator.check_schema(WHOLE)
     tools = {each.removeprefix("tlx ") for each in WHOLE["properties"]["tool"]["enum"]}
-    # These write files, serve, or ask at a terminal: they have no report.
-    assert {*COMMANDS} - tools == {"compile", "reverse", "repro", "mcp", "debug"}
+    # It is a server: its results are documents of the others.
+    assert {*all_commands()} - tools == {"mcp"}
 
 
 def test_a_schema_that_lacks_a_key_is_refused():
@@ -105,9 +106,10 @@ def test_explain_in_all_forms(tlx):
     passes = tlx("explain", GEMM)
     assert [each["name"] for each in passes["passes"] if each["changed"]]
     assert passes["layouts"]["buffers"][0]["accesses"]
-    changed = next(each["name"] for each in passes["passes"][1:] if each["changed"])
-    assert tlx("explain", GEMM, "--diff", changed)["diff"].startswith("--- before")
     assert tlx("explain", GEMM, "--why", "acc")["reasons"]
+    # The shorter kernel, for each form compiles anew.
+    changed = next(each["name"] for each in tlx("explain", "ring")["passes"][1:] if each["changed"])
+    assert tlx("explain", "ring", "--diff", changed)["diff"].startswith("--- before")
     assert tlx("explain", "scale", "--warp-specialize", fails=True)["error"]["line"] == 13
 
 
@@ -146,6 +148,81 @@ def test_sweeps_and_their_times(tlx):
 def test_gate(tlx):
     found = tlx("gate", "scale", *SCALE, "-q", "--seconds", "2")
     assert [each["outcome"] for each in found["verdicts"]] == ["clean"]
+
+
+ADD = "examples/ttl/add.py:add"
+TENSORS = ("--arg", "a=randn[64,96]", "--arg", "b=randn[64,96]", "--arg", "out=nan[64,96]")
+
+
+def test_texts_and_files_of_a_compile(tlx, tmp_path):
+    printed = tlx("compile", "ring", "--emit", "ttgir", "-o", "-")
+    assert list(printed["texts"]) == ["ttgir"]
+    assert "ttg.warp_specialize" in printed["texts"]["ttgir"]
+    written = tlx("compile", "scale", "--emit", "ttir,ttgir", "-o", str(tmp_path / "out"))
+    assert [Path(each).name for each in written["files"]] == ["scale.ttir", "scale.ttgir"]
+    assert all(Path(each).is_file() for each in written["files"])
+    assert (written["instructions"], written["resources"]) == (None, None)
+    linalg = tlx("compile", "scale", "--target", "linalg", "-o", str(tmp_path / "linalg"))
+    assert [Path(each).name for each in linalg["files"]] == ["scale.linalg.mlir"]
+    assert "linalg" in tlx("compile", "scale", "--target", "linalg", "-o", "-")["texts"]
+
+
+def test_code_for_this_cpu(tlx, tmp_path):
+    pytest.importorskip("llvmlite")
+    made = tlx("compile", "scale", "--target", "cpu", "-o", str(tmp_path))
+    assert made["instructions"]["all"] > 0
+    assert made["resources"]["machine code, bytes"] > 0
+    assert "scale" in tlx("compile", "scale", "--target", "cpu", "--emit", "ll", "-o", "-")["texts"]["ll"]
+
+
+@pytest.mark.backend
+def test_the_binary_of_a_compile(tlx, tmp_path):
+    made = tlx("compile", "scale", "-o", str(tmp_path), "--no-cache")
+    assert made["resources"]["registers per thread"] > 0
+    assert made["resources"]["spill stores, bytes per thread"] == 0
+    assert (made["missing"], made["cached"]) == ([], None)
+
+
+def test_python_of_a_kernel(tlx):
+    found = tlx("reverse", "scale", "--stage", "frontend")
+    assert found["refused"] == []
+    compile(found["source"], "reversed.py", "exec")
+
+
+def test_a_reproducer(tlx, tmp_path):
+    options = ("--grid", "1", "--arg", "x=randn[8]", "--arg", "y=nan[40]", "--arg", "n=40")
+    found = tlx("repro", "scale", *options, "-o", str(tmp_path))
+    assert "out of bounds" in found["text"]
+    assert Path(found["script"]).is_file()
+
+
+def test_answers_of_the_debugger(tlx):
+    found = tlx("debug", "ring", *RING, "--size", "T=2", "-c", "end; who y[0]; nonsense; quit; here")
+    assert (found["wrong"], len(found["tasks"])) == (None, 2)
+    assert [each["command"] for each in found["answers"]] == ["end", "who y[0]", "nonsense", "quit"]
+    assert "tl.store(y + t * 16" in "\n".join(found["answers"][1]["lines"])
+    assert "there is no command 'nonsense'" in found["answers"][2]["error"]
+    wrong = tlx("debug", "race", "--grid", "2", "--arg", "x=ones[1]", "--arg", "y=zeros[1]", "--check", "y=x+9")
+    assert "element [0] is 2, expected 10" in wrong["wrong"]["message"]
+    assert not wrong["answers"]
+    assert tlx("debug", "ring", *RING, "--dap", fails=True)["error"]["message"].startswith("--format json: not with")
+
+
+def test_ttl_in_all_actions(tlx, tmp_path, capsys):
+    def ttl(*options):
+        return tlx("ttl", "", *options[:1], ADD, *TENSORS, *options[1:])
+
+    made = ttl("compile", "-o", str(tmp_path))
+    assert len(made["files"]) == 4
+    assert made["manifest"]["cbs"]
+    assert set(ttl("compile", "-o", "-")["texts"]) == {Path(each).name.partition(".")[2] for each in made["files"][:3]}
+    ran = ttl("run", "--check", "out=a+b", "--timeline", str(tmp_path / "out.html"))
+    assert [each["ok"] for each in ran["checks"]] == [True]
+    assert [each["name"] for each in ran["arrays"]] == ["out"]
+    assert ran["timelines"][0]["end"] > 0
+    assert (tmp_path / "out.html").read_text().startswith("<!")
+    assert not ttl("run", "--check", "out=a-b")["ok"]
+    assert ttl("check", "--check", "out=a+b")["schedules"] > 1
 
 
 def test_other_reports(tlx):

@@ -605,14 +605,14 @@ def dimension_that_is_not_there(a):
             ttl.math.reduce_sum(x, dims=[2])  # here
 
 
-@expect("ttl.math.exp needs a block of tiles, found a block of 1x96 elements of f32", specs=(ROWS,))
+@expect("has multiples of 32 rows and columns of f32 or bf16, found 1x96 elements of f32", specs=(ROWS,))
 def computing_with_rows(a):
     cb = ttl.make_circular_buffer_like(a, shape=(1, 96))
 
     @ttl.compute()
     def compute():
-        with cb.wait() as x:
-            ttl.math.exp(x)  # here
+        with cb.wait() as x:  # here
+            ttl.math.exp(x)
 
 
 @expect("'ttl.math' has no 'expp', did you mean 'exp'?")

@@ -65,6 +65,31 @@ def test_layouts_of_memory_configurations():
     assert memory_named("dram") == MemoryConfig()
 
 
+def test_annotations_have_memory_configurations():
+    words = ("height_sharded[32,128]", "block_sharded[64,64]@dram", "l1")
+    shape = (2, 64, 128)
+    for text in words:
+        memory = memory_named(text)
+        x = np.zeros(shape, np.float32)
+        (found, *_) = specs_of(double, [placed(x, memory), x])
+        assert ttl.tensor(shape, memory_config=memory) == found
+    rows = ttl.tensor(shape, ttl.bfloat16, ttl.interleaved, memory_config=memory_named("l1"))
+    assert (rows.layout, rows.memory_space) == (ttl.interleaved, "L1")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"layout": ttl.sharded((2, 2), (2, 2))}, "'memory_config' says the shards and the memory of a tensor"),
+        ({"memory_space": "L1"}, "'memory_config' says the shards and the memory of a tensor"),
+        ({"layout": ttl.interleaved}, "'memory_config' has shards that are not of tiles"),
+    ],
+)
+def test_annotations_that_say_a_thing_twice(options, said):
+    with pytest.raises(InputError, match=said):
+        ttl.tensor((128, 128), memory_config=memory_named("block_sharded[64,64]"), **options)
+
+
 @pytest.mark.parametrize(
     ("memory", "said"),
     [

@@ -41,13 +41,14 @@ def tree(a, b, out):
 """
 
 
-def leaves(count):
+def leaves(count, point=".0"):
     """Values that all are read by the next one and, in reverse, by a sum at the end: all are alive at once."""
-    return [f"v{n} = v{n - 1} * {'xy'[n % 2]} - {n}.0" for n in range(1, count)]
+    return [f"v{n} = v{n - 1} * {'xy'[n % 2]} - {n}{point}" for n in range(1, count)]
 
 
-def kernel_of(tmp_path, count, *, columns=2, blocks=2, options=""):
-    lines = ["v0 = x + y", *leaves(count)]
+def kernel_of(tmp_path, count, *, columns=2, blocks=2, options="", dtype=np.float32):
+    """The kernel, and what it computes of numbers of a type."""
+    lines = ["v0 = x + y", *leaves(count, ".0" if dtype == np.float32 else "")]
     result = "x"
     for n in reversed(range(count)):
         result = f"v{n} - ({result}) * x"
@@ -61,7 +62,7 @@ def kernel_of(tmp_path, count, *, columns=2, blocks=2, options=""):
     spec.loader.exec_module(module)
 
     def expected(x, y):
-        names = {"x": x.astype(np.float32), "y": y.astype(np.float32)}
+        names = {"x": x.astype(dtype), "y": y.astype(dtype)}
         exec("\n".join(lines), names)
         return eval(result, names)
 
@@ -95,6 +96,19 @@ def test_bf16_is_rounded_where_registers_have_16_bits(tmp_path, options, is_exac
     wanted = expected(a, b)
     assert (out == wanted.astype(ml_dtypes.bfloat16)).all() == is_exact
     np.testing.assert_allclose(out.astype(np.float32), wanted, atol=0.02 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32])
+def test_integers_stay_integers(tmp_path, machine, dtype):
+    """No f32 number is between: these need all 32 bits, and wrap around."""
+    kernel, expected = kernel_of(tmp_path, 6, dtype=dtype)
+    a, b = np.random.default_rng(3).integers(0, 2**31 - 1, (2, 64, 64)).astype(dtype)
+    out = np.zeros_like(a)
+    with collected_diagnostics() as said:
+        run(kernel, a, b, out, machine=machine)
+    assert len(said) == (machine != "tensors")
+    np.testing.assert_array_equal(out, expected(a, b))
 
 
 def test_the_warning_names_the_values_and_what_helps(tmp_path):

@@ -8,6 +8,8 @@ from collections import Counter
 import pytest
 
 from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.text.diagnostics import collected_diagnostics
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
@@ -184,6 +186,35 @@ def test_5_2_expand_threads_gives_the_document_s_output():
     threads = [line.partition("ttl.kernel_thread = ")[2] for line in shown if line.startswith("func.func")]
     # The document's `tensix` is read as `compute`, the name that the hardware's dialect has.
     assert threads == ["#ttkernel.thread<noc>} {", "#ttkernel.thread<compute>} {", "#ttkernel.thread<noc>} {"]
+
+
+def without_store(text):
+    """Leave out the store, which the document's example does not print."""
+    return "".join(line for line in text.splitlines(keepends=True) if "ttl.store" not in line)
+
+
+def test_5_2_the_example_as_printed():
+    # Nothing is stored into the block that the compute thread pushes. There is one value that can be meant.
+    printed = without_store(ELEMENTWISE_ADD)
+    text = print_module(passed(printed, "ttl-expand-threads"), locations=False)
+    lines = [line.strip() for line in text.splitlines()]
+    shown = [line for line in lines if line not in ("builtin.module {", "}") and not line.startswith("#")]
+    for found, expected in zip(shown, without_store(EXPANDED).splitlines(), strict=True):
+        assert found.startswith(expected)
+    with collected_diagnostics() as remarks:
+        assert names_in(lowered(printed)) == names_in(lowered(ELEMENTWISE_ADD))
+    (remark,) = [each.message for each in remarks if each.severity == "remark"]
+    assert remark == (
+        "this block of 'c_cb' is reserved and pushed, but nothing is stored into it: the compiler stores the one value "
+        "of its type that nothing uses"
+    )
+    with pytest.raises(CompilationError, match="nothing is stored into it: store the result"):
+        lowered(printed, strict=True)
+    second = f"    %x = ttl.exp %a_tiles : {BLOCK} -> {BLOCK}\n    ttl.cb_pop %a_cb\n"
+    other = printed.replace("    ttl.cb_pop %a_cb\n", second)
+    verify_module(parse_module(printed))
+    with pytest.raises(CompilationError, match=r"nothing is stored into it: expected a ttl\.store"):
+        verify_module(parse_module(other))
 
 
 def test_5_2_the_compute_thread_is_tensix():

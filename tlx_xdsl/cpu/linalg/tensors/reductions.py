@@ -167,44 +167,7 @@ def _as_result(emit: Emitter, value: SSAValue, type_: Attribute) -> SSAValue:
     return value if as_tensor(type_) is not None else emit.element(value, [])
 
 
-# Scans and histograms as loops, and maps with a region as `linalg.generic`.
-
-
-@lowers(tt.ScanOp)
-def scan(emit: Emitter, op: tt.ScanOp, _options: Options) -> Sequence[SSAValue]:
-    """A loop along the axis, which carries what was combined so far and the results.
-
-    What is carried are slices without the axis, which a `linalg.generic` combines.
-    """
-    axis, sources = op.axis.value.data, list(op.srcs)
-    size = shape_of_tensor(sources[0].type)[axis]
-    backward = bool(op.reverse.value.data)
-    first = size - 1 if backward else 0
-    slices = [at_place(emit, source, axis, first) for source in sources]
-    results = [
-        _placed(emit, part, emit.empty(part_of.type), axis, first)
-        for part, part_of in zip(slices, sources, strict=True)
-    ]
-    if size == 1:
-        return results
-
-    def turn(inner: Emitter, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        number, carried = values[0], values[1:]
-        place = inner.result(scalar.SubiOp(inner.index(first), number)) if backward else number
-        combined, filled = carried[: len(sources)], carried[len(sources) :]
-        elements = [at_place(inner, source, axis, place) for source in sources]
-        new = inner.generic(
-            [*combined, *elements],
-            [part.type for part in slices],
-            lambda body, arguments: moved(body, op.combine_op, arguments),
-        )
-        return [*new, *(_placed(inner, part, whole, axis, place) for part, whole in zip(new, filled, strict=True))]
-
-    return emit.loop(1, size, [*slices, *results], turn)[len(sources) :]
-
-
-def _placed(emit: Emitter, part: SSAValue, whole: SSAValue, axis: int, place: SSAValue | int) -> SSAValue:
-    return emit.inserted(part, whole, *place_of(whole.type, axis, place))
+# Histograms as loops, and maps with a region as `linalg.generic`.
 
 
 @lowers(tt.HistogramOp)

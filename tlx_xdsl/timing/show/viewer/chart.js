@@ -288,7 +288,7 @@ function drawAxis() {
   }
   pen.fillStyle = colours.faint;
   if (!narrow()) {
-    pen.fillText("cycles", 8, 9);
+    pen.fillText(all[0].json.unit, 8, 9);
     if (hertz) pen.fillText(fitted(`at ${(hertz / 1e9).toFixed(2)} GHz`, gutter - 10), 8, 23);
   }
   pen.fillStyle = colours.line;

@@ -21,7 +21,7 @@ function shortLine(line) { return baseName(line); }
 function about({ one, span }) {
   const long = one.end[span] - one.start[span], track = one.tracks[one.track[span]], line = placeOf(one, span);
   const clock = duration(long, one.json.hertz);
-  const parts = [`${cycles(long)} cycles${clock ? ` (${clock})` : ""}, from ${cycles(one.start[span])} to ${cycles(one.end[span])}`];
+  const parts = [`${cycles(long)} ${one.json.unit}${clock ? ` (${clock})` : ""}, from ${cycles(one.start[span])} to ${cycles(one.end[span])}`];
   parts.push(`${track.name}, ${track.group}${all.length > 1 ? `, ${titleOf(one)}` : ""}`);
   if (one.cause[span]) parts.push(`${one.kind[span] === "wait" ? "ended by" : "because of"}: ${one.cause[span]}`);
   if (line !== null) parts.push(`${shortLine(line)} ${lineText(line)}`.trim());
@@ -96,7 +96,7 @@ function fillFacts() {
     const { json } = one, section = made("section"), head = made("h2");
     if (all.length > 1) head.append(made("span", String(one.number + 1), "number"));
     const clock = duration(json.launch_cycles ?? json.end, json.hertz);
-    const whole = json.launch_cycles === null ? `${cycles(json.end)} cycles shown` : `${cycles(json.launch_cycles)} cycles for the launch`;
+    const whole = json.launch_cycles === null ? `${cycles(json.end)} ${json.unit} shown` : `${cycles(json.launch_cycles)} cycles for the launch`;
     head.append(`${titleOf(one)} on ${json.chip}: ${whole}${clock ? `, ${clock} at ${(json.hertz / 1e9).toFixed(2)} GHz` : ""}`);
     if (one.number > 0) {
       const own = json.launch_cycles ?? json.end, other = all[0].json.launch_cycles ?? all[0].json.end;
@@ -105,7 +105,7 @@ function fillFacts() {
     section.append(head, made("p", json.sentences.join(" ")));
     if (json.notes.length) {
       const notes = made("details");
-      notes.append(made("summary", json.origin === "measured" ? "About the measurement" : "What the model leaves out"), ...json.notes.map((each) => made("p", each, "faint")));
+      notes.append(made("summary", { measured: "About the measurement", simulated: "About the steps" }[json.origin] ?? "What the model leaves out"), ...json.notes.map((each) => made("p", each, "faint")));
       section.append(notes);
     }
     by("facts").append(section);

@@ -514,3 +514,90 @@ class TransposeWHTileOp(ComputeOp):
     icb = operand_def(CBType)
     tile = operand_def(INDEX)
     dst = operand_def(INDEX)
+
+
+# Rows of elements and tiles: TT-Metalium, `tilize_block` and `pack_untilize_dest`. A circular buffer of rows has a page
+# for each row; 32 of its rows are a row of tiles.
+
+
+@irdl_op_definition
+class TilizeInitOp(ModeInitOp):
+    """Prepare for `tilize_block` of rows of `width` tiles."""
+
+    name = "ttkernel.tilize_init"
+    KEEPS_F32: ClassVar = True
+
+    icb = operand_def(CBType)
+    width = operand_def(INDEX)
+    ocb = operand_def(CBType)
+
+
+@irdl_op_definition
+class TilizeBlockOp(ComputeOp):
+    """Write 32 rows of `icb` as a row of `width` tiles to `ocb`.
+
+    They are those of the tiles from `input_tile` on, a multiple of the width, and are written from `output_tile` on.
+    The registers are taken and given back inside.
+    """
+
+    name = "ttkernel.tilize_block"
+    KEEPS_F32: ClassVar = True
+
+    icb = operand_def(CBType)
+    width = operand_def(INDEX)
+    ocb = operand_def(CBType)
+    input_tile = operand_def(INDEX)
+    output_tile = operand_def(INDEX)
+
+
+@irdl_op_definition
+class TilizeUninitOp(ComputeOp):
+    """Let the unpacker read tiles again."""
+
+    name = "ttkernel.tilize_uninit"
+    KEEPS_F32: ClassVar = True
+
+    icb = operand_def(CBType)
+    ocb = operand_def(CBType)
+
+
+class UntilizeOp(ComputeOp):
+    """Base of the calls for `width` tiles in registers, of a row of `full_width` tiles."""
+
+    KEEPS_F32: ClassVar = True
+
+    width = prop_def(IntegerAttr)
+    full_width = prop_def(IntegerAttr)
+
+
+@irdl_op_definition
+class PackUntilizeDestInitOp(UntilizeOp, ModeInitOp):
+    """Prepare the packer for `pack_untilize_dest`."""
+
+    name = "ttkernel.pack_untilize_dest_init"
+    KEEPS_F32: ClassVar = True
+
+    cb = operand_def(CBType)
+
+
+@irdl_op_definition
+class PackUntilizeDestOp(UntilizeOp):
+    """Write the first `width` registers as 32 rows of a reservation, of whose `full_width` tiles they are a part.
+
+    `part` is the number of the part.
+    """
+
+    name = "ttkernel.pack_untilize_dest"
+
+    cb = operand_def(CBType)
+    part = operand_def(INDEX)
+
+
+@irdl_op_definition
+class PackUntilizeUninitOp(ComputeOp):
+    """Let the packer write tiles again."""
+
+    name = "ttkernel.pack_untilize_uninit"
+    KEEPS_F32: ClassVar = True
+
+    cb = operand_def(CBType)

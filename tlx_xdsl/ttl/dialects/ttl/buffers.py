@@ -38,6 +38,7 @@ from .base import (
     parse_integers,
     print_operand,
 )
+from .compute import BlockComputeOp
 from .types import (
     AccessorType,
     CBType,
@@ -215,7 +216,7 @@ class AcquireOp(CBOp):
     def verify_(self) -> None:
         """The view has the shape of a block, or of several under one more dimension, and what is pushed is written."""
         super().verify_()
-        if is_unwritten(self):
+        if is_unwritten(self) and result_for(self) is None:
             raise VerifyException(
                 "this block is reserved and pushed, but nothing is stored into it: expected a ttl.store"
             )
@@ -562,6 +563,24 @@ def _name(owner: object) -> str:
 def steps(op: Operation) -> Iterator[CBOp]:
     """The steps of protocols inside of `op`, in program order."""
     return (each for each in op.walk() if isinstance(each, CBOp))
+
+
+ADDED_STORE = "ttl.added"
+"""The attribute of a store that the kernel leaves out."""
+
+
+def result_for(op: AcquireOp) -> SSAValue | None:
+    """The value that must be meant for a reserved block which nothing is stored into.
+
+    That is the only one of its type that is computed before it in the same block of code, and that nothing uses.
+    """
+    before = op.prev_op
+    found: list[SSAValue] = []
+    while before is not None:
+        if isinstance(before, BlockComputeOp) and before.result.type == op.view.type:
+            found += [] if before.result.uses.get_length() else [before.result]
+        before = before.prev_op
+    return found[0] if len(found) == 1 else None
 
 
 def is_unwritten(op: AcquireOp) -> bool:

@@ -8,6 +8,7 @@ read circular buffers only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, UnitAttr, f32, i1, i64
@@ -29,9 +30,9 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.ttl.elementwise import FUNCTIONS, Function
 
 from ..generated import operation
-from ..ttcore import TileType, format_of, is_float
+from ..ttcore import TILE_COLUMNS, TILE_ROWS, TileType, format_of, is_float
 from . import tiles
-from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, block_shape, computed_tile, tile_of
+from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, as_block, block_shape, computed_tile, tile_of
 
 
 class BlockComputeOp(TTLOp):
@@ -435,8 +436,17 @@ class MatmulOp(BlockComputeOp):
             raise VerifyException(f"the product has {rows}x{columns} tiles, found {self.result.type}")
 
 
+class WritingOp(TTLOp):
+    """Base of the operations of compute threads that write their first operand to a reserved block."""
+
+    @property
+    def place(self) -> SSAValue:
+        """The block that is written."""
+        return self.operands[1]
+
+
 @irdl_op_definition
-class StoreOp(TTLOp):
+class StoreOp(WritingOp):
     """Write a block where one was reserved: `ttl.store %a, %view : T, U`.
 
     Floats become those of the place, rounded to nearest with ties to even: the packer does it.
@@ -475,6 +485,59 @@ class StoreOp(TTLOp):
             raise VerifyException(f"a store keeps the type of integers, found {value} and {view}")
         if self.accumulate is not None and not are_floats:
             raise VerifyException(f"the packer adds floats only, found {view}")
+
+
+class _RowsOp(WritingOp):
+    """Base of the operations between a block of rows and a reserved block of tiles, or the other way round."""
+
+    THREADS: ClassVar = Threads.COMPUTE
+
+    source = operand_def(ANY_BLOCK)
+    view = operand_def(ANY_BLOCK)
+
+    assembly_format = "$source `,` $view attr-dict `:` type($source) `,` type($view)"
+
+    def __init__(self, source: SSAValue, view: SSAValue) -> None:
+        super().__init__(operands=[source, view])
+
+    def check(self, rows: SSAValue, tiles: SSAValue) -> None:
+        """Check that rows and tiles have the same elements."""
+        *others, height, width = block_shape(tiles.type)
+        data_type = tile_of(tiles.type).data_type
+        elements = (*others, height * TILE_ROWS, width * TILE_COLUMNS)
+        if block_shape(rows.type) != elements or as_block(rows.type).get_element_type() != data_type:
+            wanted = f"{'x'.join(map(str, elements))} elements of {data_type}"
+            raise VerifyException(f"{self.name} needs a block of {wanted} for {tiles.type}, found {rows.type}")
+
+
+@irdl_op_definition
+class TilizeOp(_RowsOp):
+    """Write a block of rows to a reserved block of tiles.
+
+    Example: `ttl.tilize %rows, %view : tensor<64x64xf32>, tensor<2x2x!tile>`
+    """
+
+    name = "ttl.tilize"
+
+    def verify_(self) -> None:
+        """Rows and tiles have the same elements."""
+        self.check(self.source, self.view)
+
+
+@irdl_op_definition
+class UntilizeOp(_RowsOp):
+    """Write a block of one row of tiles to a reserved block of rows.
+
+    Example: `ttl.untilize %tiles, %view : tensor<1x2x!tile>, tensor<32x64xf32>`
+    """
+
+    name = "ttl.untilize"
+
+    def verify_(self) -> None:
+        """Rows and tiles have the same elements; there is one row of tiles."""
+        self.check(self.view, self.source)
+        if prod(block_shape(self.source.type)[:-1]) != 1:
+            raise VerifyException(f"{self.name} writes one row of tiles, found {self.source.type}")
 
 
 @irdl_op_definition

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     FloatAttr,
     FunctionType,
+    IndexType,
     IntegerAttr,
     UnitAttr,
     i1,
@@ -44,7 +45,7 @@ from tlx_xdsl.ttl.elementwise import FUNCTIONS
 
 from .. import ttkernel
 from ..generated import operation
-from ..ttcore import TileType, format_of
+from ..ttcore import BlockFloatType, TileType, format_of, is_float
 from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, tile_of
 
 
@@ -408,6 +409,53 @@ class TileReduceMaxOp(TileReduceOp):
 
     name = "ttl.tile_reduce_max"
     FUNCTION: ClassVar = "reduce_max"
+
+
+@irdl_op_definition
+class GetTileOp(TTLOp):
+    """Take a tile of a block that was waited for into a register.
+
+    Example: `%t = ttl.get_tile %block, %i : tensor<2x2x!tile> -> !tile`. Tiles are numbered row by row.
+    """
+
+    name = "ttl.get_tile"
+    THREADS: ClassVar = Threads.COMPUTE
+
+    view = operand_def(ANY_BLOCK)
+    index = operand_def(IndexType())
+    tile = result_def(TileType)
+
+    assembly_format = "$view `,` $index attr-dict `:` type($view) `->` type($tile)"
+
+    def verify_(self) -> None:
+        """Check that the tile is one of the block."""
+        if tile_of(self.view.type) != self.tile.type:
+            raise VerifyException(f"a tile of {self.view.type} is a {tile_of(self.view.type)}, found {self.tile.type}")
+
+
+@irdl_op_definition
+class PackTileOp(TTLOp):
+    """Write a tile in a register to a reserved block, rounded to the type of its tiles.
+
+    Example: `ttl.pack_tile %t, %view, %i : !tile, tensor<2x2x!tile>`. Tiles are numbered row by row.
+    """
+
+    name = "ttl.pack_tile"
+    THREADS: ClassVar = Threads.COMPUTE
+
+    tile = operand_def(TileType)
+    view = operand_def(ANY_BLOCK)
+    index = operand_def(IndexType())
+
+    assembly_format = "$tile `,` $view `,` $index attr-dict `:` type($tile) `,` type($view)"
+
+    def verify_(self) -> None:
+        """Check that the block has tiles of floats, or of the tile's type, each in a place of its own."""
+        tile, place = tile_of(self.tile.type), tile_of(self.view.type)
+        if isinstance(place.data_type, BlockFloatType):
+            raise VerifyException(f"neighbours of {place} share bits: store whole blocks of them")
+        if tile != place and not (is_float(tile.data_type) and is_float(place.data_type)):
+            raise VerifyException(f"a pack keeps the type of integers, found {tile} and {place}")
 
 
 @irdl_op_definition

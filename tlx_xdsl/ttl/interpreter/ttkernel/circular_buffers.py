@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import Fault, location_of
 from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.ttl.tiles import TILE
 
 from .machine import CircularBuffer, Claim, CoreThread, Transfer, page_count, shown, wrong
 from .threads import Thread
@@ -182,12 +183,40 @@ def reserved_tile(op: Operation, thread: CoreThread, buffer: CircularBuffer, ind
     return buffer.address(buffer.received + index)
 
 
+def rows_to_read(op: Operation, thread: CoreThread, buffer: CircularBuffer, first: int, size: int) -> Array:
+    """The bytes [32, size] of rows that were waited for, from row `first` on."""
+    claim = buffer.waited
+    _check_rows(op, thread, buffer, "reads", first, _pages_of(claim, thread), size)
+    start = buffer.address(buffer.acked + first)
+    end = start + TILE * size
+    if not thread.core.valid[start:end].all():
+        raise wrong(op, thread, f"reads rows {first} to {first + TILE - 1} of {buffer.label}, which were not written")
+    buffer.read.update(dict.fromkeys(range(buffer.acked + first, buffer.acked + first + TILE), op))
+    return thread.core.memory[start:end].reshape(TILE, size)
+
+
+def reserved_rows(op: Operation, thread: CoreThread, buffer: CircularBuffer, size: int) -> int:
+    """The address of the first 32 rows of the reservation, each of `size` bytes."""
+    _check_rows(op, thread, buffer, "packs into", 0, _pages_of(buffer.reserved, thread), size)
+    return buffer.address(buffer.received)
+
+
 # Checks --------------------------------------------------------------------------------------------------------------
 
 
 def _pages_of(claim: Claim | None, thread: CoreThread) -> int:
     """The pages that a thread has claimed."""
     return 0 if claim is None or claim.thread is not thread else claim.pages
+
+
+def _check_rows(
+    op: Operation, thread: CoreThread, buffer: CircularBuffer, verb: str, first: int, have: int, size: int
+) -> None:
+    """Check that a thread has 32 rows from `first` on, each of which is a page of `size` bytes."""
+    if buffer.page_bytes != size:
+        raise wrong(op, thread, f"{verb} rows of {size} bytes of {buffer.label}, whose pages have {buffer.page_bytes}")
+    if have < first + TILE:
+        raise wrong(op, thread, f"{verb} rows {first} to {first + TILE - 1} of {buffer.label}, but has {have}")
 
 
 def _claimed(op: Operation, thread: CoreThread, buffer: CircularBuffer, count: int, verb: str, how: str) -> Claim:

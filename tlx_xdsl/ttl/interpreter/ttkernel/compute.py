@@ -63,9 +63,14 @@ class Registers:
     """The dimensions of the reduction for which the packer writes zeros beside the result."""
     used: int = 0
     """Registers used so far."""
+    tilized: int | None = None
+    """The tiles in a row where the unpacker reads rows of elements."""
+    untilized: tuple[int, int] | None = None
+    """The tiles of a part, and in a row, where the packer writes rows of elements."""
 
 
-def _expect(op: Operation, thread: CoreThread, phase: str) -> Registers:
+def expect_phase(op: Operation, thread: CoreThread, phase: str) -> Registers:
+    """The registers, which must be in this phase."""
     registers: Registers = thread.registers
     if registers.phase != phase:
         notes = [] if registers.since is None else [f"{location_of(registers.since)}: since here"]
@@ -78,7 +83,7 @@ def _expect(op: Operation, thread: CoreThread, phase: str) -> Registers:
 def _change(before: str, after: str) -> Builder:
     def build(op: Operation) -> Local:
         def run(thread: CoreThread) -> None:
-            registers = _expect(op, thread, before)
+            registers = expect_phase(op, thread, before)
             registers.phase, registers.since = after, op
             if after == "released":
                 if thread.machine.checks:
@@ -99,9 +104,9 @@ def _check_all_read(op: Operation, thread: CoreThread, registers: Registers) -> 
             )  # fmt: skip
 
 
-def _get(op: Operation, thread: CoreThread, index: int, phase: str = "acquired") -> Register:
+def register_of(op: Operation, thread: CoreThread, index: int, phase: str = "acquired") -> Register:
     """The register that an operation reads."""
-    registers = _expect(op, thread, phase)
+    registers = expect_phase(op, thread, phase)
     _check_index(op, thread, registers, index)
     found = registers.held.get(index)
     if found is None:
@@ -113,7 +118,7 @@ def _get(op: Operation, thread: CoreThread, index: int, phase: str = "acquired")
 
 def _put(op: Operation, thread: CoreThread, index: int, value: Array) -> None:
     """Write a register."""
-    registers = _expect(op, thread, "acquired")
+    registers = expect_phase(op, thread, "acquired")
     _check_index(op, thread, registers, index)
     before = registers.held.get(index)
     if before is not None and not before.read and thread.machine.checks:
@@ -132,6 +137,8 @@ def _check_index(op: Operation, thread: CoreThread, registers: Registers, index:
 
 def _tile(op: Operation, thread: CoreThread, buffer: CircularBuffer, index: int) -> Array:
     """A tile of a circular buffer, as rows of what registers hold."""
+    if thread.registers.tilized is not None:
+        raise wrong(op, thread, "reads a tile while the unpacker reads rows: expected 'tilize_uninit' before")
     return from_faces(read_tile(op, thread, buffer, index))
 
 
@@ -142,7 +149,7 @@ def copy_tile(op: Operation) -> Local:
     """Copy a tile to a register."""
 
     def run(thread: CoreThread, buffer: CircularBuffer, index: int, dst: int) -> None:
-        _expect(op, thread, "acquired")
+        expect_phase(op, thread, "acquired")
         _put(op, thread, dst, _tile(op, thread, buffer, index))
 
     return run
@@ -165,11 +172,13 @@ def pack_tile_block(op: Operation) -> Local:
 
 
 def _pack(op: Operation, thread: CoreThread, dst: int, buffer: CircularBuffer, index: int) -> None:
-    register = _get(op, thread, dst, "waited")
+    register = register_of(op, thread, dst, "waited")
     registers: Registers = thread.registers
     start = reserved_tile(op, thread, buffer, index)
     end = start + buffer.page_bytes
     core, value = thread.core, register.value
+    if registers.untilized is not None:
+        raise wrong(op, thread, "packs a tile while the packer writes rows: expected 'pack_untilize_uninit' before")
     if registers.masks is not None and register.reduced != registers.masks:
         raise wrong(
             op, thread,
@@ -208,7 +217,7 @@ def _fpu(function: Callable[[Array, Array], Array]) -> Builder:
 
     def build(op: Operation) -> Local:
         def run(thread: CoreThread, a: CircularBuffer, b: CircularBuffer, i: int, j: int, dst: int) -> None:
-            _expect(op, thread, "acquired")
+            expect_phase(op, thread, "acquired")
             with np.errstate(all="ignore"):
                 _put(op, thread, dst, function(_tile(op, thread, a, i), _tile(op, thread, b, j)))
 
@@ -221,7 +230,7 @@ def matmul_tiles(op: Operation) -> Local:
     """Add the product of two tiles to a register."""
 
     def run(thread: CoreThread, a: CircularBuffer, b: CircularBuffer, i: int, j: int, dst: int) -> None:
-        _expect(op, thread, "acquired")
+        expect_phase(op, thread, "acquired")
         with np.errstate(all="ignore"):
             part = _tile(op, thread, a, i) @ _tile(op, thread, b, j)
             _put(op, thread, dst, _added(op, thread, dst, part, "sum"))
@@ -251,7 +260,7 @@ def reduce_tile(op: Operation) -> Local:
     word = kind.data if isinstance(kind, StringAttr) else "sum"
 
     def run(thread: CoreThread, a: CircularBuffer, scaler: CircularBuffer, i: int, j: int, dst: int) -> None:
-        _expect(op, thread, "acquired")
+        expect_phase(op, thread, "acquired")
         scale = _tile(op, thread, scaler, j)[0, 0]
         with np.errstate(all="ignore"):
             part = tile_math.reduce(word, _tile(op, thread, a, i), dims) * scale
@@ -265,7 +274,7 @@ def _added(op: Operation, thread: CoreThread, dst: int, part: Array, kind: str) 
     registers: Registers = thread.registers
     if dst not in registers.held:
         return part
-    return tile_math.combine(kind, _get(op, thread, dst).value, part)
+    return tile_math.combine(kind, register_of(op, thread, dst).value, part)
 
 
 def _mask(op: Operation) -> Local:
@@ -289,7 +298,7 @@ def unary_bcast(op: Operation) -> Local:
     dims = integers(op, "dims")
 
     def run(thread: CoreThread, buffer: CircularBuffer, index: int, dst: int) -> None:
-        _expect(op, thread, "acquired")
+        expect_phase(op, thread, "acquired")
         _put(op, thread, dst, tile_math.broadcast(_tile(op, thread, buffer, index), dims))
 
     return run
@@ -299,7 +308,7 @@ def transpose_tile(op: Operation) -> Local:
     """Copy a tile to a register with rows and columns exchanged."""
 
     def run(thread: CoreThread, buffer: CircularBuffer, index: int, dst: int) -> None:
-        _expect(op, thread, "acquired")
+        expect_phase(op, thread, "acquired")
         _put(op, thread, dst, _tile(op, thread, buffer, index).T.copy())
 
     return run
@@ -323,7 +332,7 @@ def _sfpu_unary(function: Function, dtype: Dtype = _F32) -> Builder:
 
         def run(thread: CoreThread, dst: int) -> None:
             with np.errstate(all="ignore"):
-                result = compute(_of_type(op, thread, _get(op, thread, dst), dtype))
+                result = compute(_of_type(op, thread, register_of(op, thread, dst), dtype))
                 _put(op, thread, dst, result.astype(dtype, copy=False))
 
         return run
@@ -338,7 +347,7 @@ def _sfpu_several(function: Callable[..., Array]) -> Builder:
         def run(thread: CoreThread, *registers: int) -> None:
             *sources, dst = registers
             with np.errstate(all="ignore"):
-                values = [_of_type(op, thread, _get(op, thread, each), dtype) for each in sources]
+                values = [_of_type(op, thread, register_of(op, thread, each), dtype) for each in sources]
                 _put(op, thread, dst, function(*values))
 
         return run
@@ -361,7 +370,7 @@ def typecast_tile(op: Operation) -> Local:
     source, target = tile_math.formats_of(op)
 
     def run(thread: CoreThread, dst: int) -> None:
-        value = _of_type(op, thread, _get(op, thread, dst), source.register)
+        value = _of_type(op, thread, register_of(op, thread, dst), source.register)
         _put(op, thread, dst, tile_math.typecast(value, source, target))
 
     return run
@@ -381,7 +390,7 @@ def copy_register(op: Operation) -> Local:
     """Copy a register to another one."""
 
     def run(thread: CoreThread, source: int, dst: int) -> None:
-        _put(op, thread, dst, _get(op, thread, source).value)
+        _put(op, thread, dst, register_of(op, thread, source).value)
 
     return run
 

@@ -21,7 +21,7 @@ from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
 from tlx_xdsl.ttl.dialects.ttl.types import CBType as BlockCBType, encoding_of
 from tlx_xdsl.ttl.tiles import PageLayout, from_pages, to_pages
 
-from . import accessors, circular_buffers, compute, core_writes, noc, printing, semaphores
+from . import accessors, circular_buffers, compute, core_writes, noc, printing, rows, semaphores
 from .compute import Registers
 from .endings import check_end, check_thread_end, read_warnings, write_warnings
 from .exploration import Exploration, explore as explore_runs
@@ -221,6 +221,7 @@ _BUILDERS: dict[str, Any] = {
     **core_writes.BUILDERS,
     **semaphores.BUILDERS,
     **compute.BUILDERS,
+    **rows.BUILDERS,
     **printing.BUILDERS,
 }
 DIALECTS = Dialects(_BUILDERS, {}, frozenset(("func.return",)))

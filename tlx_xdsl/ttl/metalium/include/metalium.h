@@ -85,6 +85,12 @@ void typecast(Site, uint32_t from, uint32_t to, uint32_t dst);
 void copy_dst(Site, DataFormat, uint32_t source, uint32_t target);
 void pack(Site, bool at_index, uint32_t dst, uint32_t cb, uint32_t tile);
 void pack_accumulate(Site, uint32_t enabled);
+void tilize_init(Site, uint32_t rows, uint32_t width);
+void tilize(Site, uint32_t rows, uint32_t width, uint32_t tiles, uint32_t source, uint32_t target);
+void tilize_uninit(Site);
+void untilize_init(Site, uint32_t width, uint32_t full_width);
+void untilize(Site, uint32_t width, uint32_t full_width, uint32_t rows, uint32_t height, uint32_t part);
+void untilize_uninit(Site);
 
 // Text for the host: `{}` stands for a value.
 void print(const std::string &);

@@ -274,4 +274,25 @@ inline void pack_block(uint32_t dst, uint32_t cb, uint32_t tiles, METALIUM_SITE)
 inline void pack_tile_block(uint32_t dst, uint32_t cb, uint32_t tiles, METALIUM_SITE) {
   pack_block(dst, cb, tiles, file, line);
 }
+
+// --- rows of elements: tilize_block takes the registers itself, pack_untilize_dest packs the first ones
+
+inline void tilize_init(uint32_t rows, uint32_t width, uint32_t, METALIUM_SITE) {
+  machine::tilize_init(METALIUM_HERE, rows, width);
+}
+inline void tilize_block(uint32_t rows, uint32_t width, uint32_t tiles, uint32_t source = 0, uint32_t target = 0,
+                         METALIUM_SITE) {
+  machine::tilize(METALIUM_HERE, rows, width, tiles, source, target);
+}
+inline void tilize_uninit(uint32_t, uint32_t, METALIUM_SITE) { machine::tilize_uninit(METALIUM_HERE); }
+template <uint32_t width, uint32_t full_width = width>
+void pack_untilize_dest_init(uint32_t, METALIUM_SITE) {
+  machine::untilize_init(METALIUM_HERE, width, full_width);
+}
+template <uint32_t width, uint32_t full_width = width>
+void pack_untilize_dest(uint32_t rows, uint32_t height = 1, uint32_t part = 0, METALIUM_SITE) {
+  machine::untilize(METALIUM_HERE, width, full_width, rows, height, part);
+}
+inline void pack_untilize_uninit(uint32_t, METALIUM_SITE) { machine::untilize_uninit(METALIUM_HERE); }
+
 inline void pack_reconfig_l1_acc(uint32_t enabled, METALIUM_SITE) { machine::pack_accumulate(METALIUM_HERE, enabled); }

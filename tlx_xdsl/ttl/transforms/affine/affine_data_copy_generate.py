@@ -69,7 +69,7 @@ from tlx_xdsl.ttl.dialects.ttl import (
     KernelOp,
     PipeType,
     SemaphoreOp,
-    StoreOp,
+    WritingOp,
     acquisition_of,
 )
 
@@ -165,7 +165,7 @@ def _invariant_arithmetic(group: Group, loop: affine.ForOp) -> list[Operation] |
 
 def _is_written(side: Side) -> bool:
     """Return whether the consumer stores into a block that it waited for."""
-    return any(acquisition_of(store.view) is side.acquire for store in ops_of(side.thread, StoreOp))
+    return any(acquisition_of(store.place) is side.acquire for store in ops_of(side.thread, WritingOp))
 
 
 def _cannot_deadlock(loop: affine.ForOp, own: Side, other: Side, sides: BufferSides) -> bool:

@@ -46,7 +46,7 @@ from tlx_xdsl.transforms.rewriting import Pass, ops_of
 from tlx_xdsl.ttl.analysis.affine_dependence import Distance
 from tlx_xdsl.ttl.analysis.linear import Interval
 from tlx_xdsl.ttl.analysis.transfers import Dependence, dependences_of
-from tlx_xdsl.ttl.dialects.ttl import CopyOp, KernelOp, SemaphoreOp, StoreOp, acquisition_of
+from tlx_xdsl.ttl.dialects.ttl import CopyOp, KernelOp, SemaphoreOp, WritingOp, acquisition_of
 
 INDEPENDENT = "ttl.independent"
 DEPENDS_ON = "ttl.depends_on"
@@ -139,6 +139,6 @@ def _is_parallel(loop: affine.ForOp, dependences: list[Dependence]) -> bool:
     """Return whether the iterations of a loop could change places, but for the order of blocks in circular buffers."""
     if loop.inits or any(isinstance(each, SemaphoreOp) for each in loop.walk()):
         return False
-    if any(not loop.is_ancestor(acquisition_of(each.view)) for each in ops_of(loop, StoreOp)):
+    if any(not loop.is_ancestor(acquisition_of(each.place)) for each in ops_of(loop, WritingOp)):
         return False
     return not any(loop in each.loops and each.conflicts.carried(each.loops.index(loop)) for each in dependences)

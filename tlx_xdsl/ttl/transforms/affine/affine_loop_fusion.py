@@ -56,7 +56,16 @@ from tlx_xdsl.transforms.rewriting import Pass, ops_of
 from tlx_xdsl.ttl.analysis.affine_dependence import Conflicts, conflicts
 from tlx_xdsl.ttl.analysis.buffer_sides import BufferSides
 from tlx_xdsl.ttl.analysis.transfers import accesses, loop_of, loops_around, parameters_of
-from tlx_xdsl.ttl.dialects.ttl import AcquireOp, CBOp, CopyOp, KernelOp, PipeType, SemaphoreOp, StoreOp, acquisition_of
+from tlx_xdsl.ttl.dialects.ttl import (
+    AcquireOp,
+    CBOp,
+    CopyOp,
+    KernelOp,
+    PipeType,
+    SemaphoreOp,
+    WritingOp,
+    acquisition_of,
+)
 
 from ..transfer_groups import is_index_arithmetic
 from .strip_mining import trip_count
@@ -197,8 +206,8 @@ def _outside_views(loop: affine.ForOp) -> tuple[set[Operation], set[Operation]]:
     written: set[Operation] = set()
     for op in loop.walk():
         used |= {each.owner for each in op.operands if isinstance(each.owner, AcquireOp)}
-        if isinstance(op, StoreOp):
-            written.add(acquisition_of(op.view))
+        if isinstance(op, WritingOp):
+            written.add(acquisition_of(op.place))
     return {each for each in used | written if not loop.is_ancestor(each)}, written
 
 

@@ -39,6 +39,7 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.ttl.analysis.multitile import in_order
+from tlx_xdsl.ttl.analysis.register_sums import Loop, loop_of_sum
 from tlx_xdsl.ttl.dialects import ttkernel, ttl
 
 from ..thread_function import Constants, Emitter, Number, Scalar, ThreadFunction
@@ -65,9 +66,13 @@ STRAIGHT_LINE = 16
 def lower_generic(generic: linalg.GenericOp, thread: ThreadFunction, *, block_calls: bool = True) -> None:
     """Replace a computation with tiles by calls; `block_calls`: those for several tiles, where they do the same."""
     around = _Setup(generic, thread)
-    packs_blocks = block_calls and _is_packed_in_order(generic)
     first = _block_product(generic, *_first_sizes(generic)) if block_calls else None
+    if ACCUMULATE in generic.attributes and (loop := _loop_of_sum(generic)) is not None:
+        _lower_sum(generic, thread, around, loop, first)
+        return
+    packs_blocks = block_calls and _is_packed_in_order(generic)
     around.begin(thread.emitter(generic), first)
+    around.accumulate(thread.emitter(generic))
     # What comes after the sub-blocks is inserted before an operation that stays.
     after = generic.next_op
     assert after is not None, "a block ends in an operation"
@@ -78,6 +83,38 @@ def lower_generic(generic: linalg.GenericOp, thread: ThreadFunction, *, block_ca
     emit = thread.emitter(after)
     emit.location = location
     around.end(emit)
+
+
+def _loop_of_sum(generic: linalg.GenericOp) -> Loop | None:
+    """The loop in which a sum can stay in registers: that has a block which they have place for."""
+    is_whole = all(each.number == 1 for each in pieces_of(generic, number_of(generic, UNROLL)))
+    return loop_of_sum(generic, first_of(generic)) if is_whole else None
+
+
+def _lower_sum(
+    generic: linalg.GenericOp, thread: ThreadFunction, around: _Setup, loop: Loop, product_: BlockProduct | None
+) -> None:
+    """Replace an accumulation by calls that add to registers, which are packed after the loop."""
+    after = loop.next_op
+    assert after is not None, "a block ends in an operation"
+    emit = thread.emitter(after)
+    emit.location = generic.location
+    before = thread.emitter(loop)
+    before.location = generic.location
+    around.begin(before, product_)
+    before.add_op(ttkernel.TileRegsAcquireOp())
+    block = _SubBlock(generic, thread, product_, packs_blocks=False)
+    block.add()
+    for each in (ttkernel.TileRegsCommitOp, ttkernel.TileRegsWaitOp):
+        emit.add_op(each())
+    adds = first_of(generic) is None
+    if adds:
+        emit.add_op(ttkernel.PackReconfigL1AccOp(operands=[emit.i32(1)]))
+    block.pack(emit)
+    if adds:
+        emit.add_op(ttkernel.PackReconfigL1AccOp(operands=[emit.i32(0)]))
+    emit.add_op(ttkernel.TileRegsReleaseOp())
+    Rewriter.erase_op(generic)
 
 
 class BlockProduct(NamedTuple):
@@ -150,7 +187,7 @@ class _Setup:
         return self._buffers[argument]
 
     def begin(self, emit: Emitter, product_: BlockProduct | None) -> None:
-        """Configure the units for the types of the buffers, and the packer for accumulation."""
+        """Configure the units for the types of the buffers."""
         if (common := self._configuration()) is not None:
             emit.add_op(common)
         for op in self._ops:
@@ -158,6 +195,9 @@ class _Setup:
                 product_.prepare([*map(self.cb, calls_of(op).buffers), self.output], emit)
             elif isinstance(op, ttl.TileAccumulatingOp):
                 emit.add_op(calls_of(op).preparation(self)[1])
+
+    def accumulate(self, emit: Emitter) -> None:
+        """Let the packer add, where it has to."""
         if self._is_accumulation:
             on = emit.i32(1)
             if self._first is not None:
@@ -272,26 +312,34 @@ class _SubBlock:
         if self._product != prepared and self._product is not None:
             self._product.prepare([*map(self.cb, calls_of(self._ops[0]).buffers), self.output], emit)
         emit.add_op(ttkernel.TileRegsAcquireOp())
-        for op in self._ops:
-            self._compute(op)
+        self.add()
         emit.location = self._generic.location
         emit.add_op(ttkernel.TileRegsCommitOp())
         emit.add_op(ttkernel.TileRegsWaitOp())
-        end = self._generic.body.block.last_op
-        assert end is not None, "checked by the verifier"
-        if self._packs_blocks:
-            count = emit.i32(prod(self._sizes[loop] for loop in self._parallel))
-            emit.add_op(ttkernel.PackTileBlockOp(operands=[emit.i32(0), self.output, count]))
-        else:
-            for argument, value in zip(self._outputs, end.operands, strict=True):
-                for each in self._tiles(self._parallel):
-                    operands = [each.register(value), each.cb(argument), each.tile(argument)]
-                    each.emit.add_op(ttkernel.PackTileOp(operands=operands))
+        self.pack(emit)
         emit.add_op(ttkernel.TileRegsReleaseOp())
         views = list(self._generic.operands)
         Rewriter.erase_op(self._generic)
         for view in views:
             _erase_view(view)
+
+    def add(self) -> None:
+        """Emit what computes the tiles, or adds to those in registers."""
+        for op in self._ops:
+            self._compute(op)
+
+    def pack(self, emit: Emitter) -> None:
+        """Emit the packs of all tiles."""
+        end = self._generic.body.block.last_op
+        assert end is not None, "checked by the verifier"
+        if self._packs_blocks:
+            count = emit.i32(prod(self._sizes[loop] for loop in self._parallel))
+            emit.add_op(ttkernel.PackTileBlockOp(operands=[emit.i32(0), self.output, count]))
+            return
+        for argument, value in zip(self._outputs, end.operands, strict=True):
+            for each in self._tiles(self._parallel, emit):
+                operands = [each.register(value), each.cb(argument), each.tile(argument)]
+                each.emit.add_op(ttkernel.PackTileOp(operands=operands))
 
     def _compute(self, op: ttl.TileOp) -> None:
         calls = calls_of(op)
@@ -315,14 +363,14 @@ class _SubBlock:
         for each in self._tiles(loops):
             each.emit.add_op(call(op, calls, each))
 
-    def _tiles(self, loops: Sequence[int]) -> Iterator[_Tile]:
+    def _tiles(self, loops: Sequence[int], emit: Emitter | None = None) -> Iterator[_Tile]:
         """The tiles of a sub-block, or one in loops over them."""
+        emit = self._emit if emit is None else emit
         sizes = [self._sizes[loop] for loop in loops]
         if prod(sizes) * max(self._loads, 1) <= STRAIGHT_LINE:
             for numbers in product(*map(range, sizes)):
-                yield self._tile(self._emit, dict(zip(loops, numbers, strict=True)))
+                yield self._tile(emit, dict(zip(loops, numbers, strict=True)))
             return
-        emit: Emitter = self._emit
         indices: dict[int, Number] = {}
         for loop, size in zip(loops, sizes, strict=True):
             indices[loop] = 0

@@ -425,6 +425,22 @@ def _pack_block(op: ttkernel.PackTileBlockOp, to: Conversion) -> None:
 
 
 @convert_call.register
+def _tilize_init(op: ttkernel.TilizeInitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    to.call("tilize_init", _operands(op, to))
+
+
+@convert_call.register(ttkernel.PackUntilizeDestInitOp)
+@convert_call.register(ttkernel.PackUntilizeDestOp)
+def _untilize(op: ttkernel.UntilizeOp, to: Conversion) -> None:
+    buffer, *part = _operands(op, to)
+    # Between the two is the number of rows of tiles.
+    rows = [to.number(1, i32), *part] if part else []
+    sizes = [str(each.value.data) for each in (op.width, op.full_width)]
+    to.call(_callee(op, to), [buffer, *rows], template=sizes)
+
+
+@convert_call.register
 def _vector_init(op: ttkernel.VectorInitOp, to: Conversion) -> None:
     to.call(_callee(op, to), template=op.FUNCTION.template)
 

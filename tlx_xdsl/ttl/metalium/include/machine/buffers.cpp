@@ -170,6 +170,29 @@ uint32_t tile_to_write(Site site, uint32_t index, uint32_t tile) {
   return address;
 }
 
+// 32 rows of elements, each a page, from a row on.
+static void check_rows(Site site, const Buffer &b, uint32_t index, uint32_t row, uint32_t have, uint32_t row_bytes) {
+  if (b.page_bytes != row_bytes)
+    fail(site, "rows of %u bytes are in circular buffer %u, whose pages have %u", row_bytes, index, b.page_bytes);
+  if (row + TILE > have)
+    fail(site, "rows %u to %u of circular buffer %u are used, of %u", row, row + TILE - 1, index, have);
+}
+
+const uint8_t *rows_to_read(Site site, uint32_t index, uint32_t row, uint32_t row_bytes) {
+  Buffer &b = buffer(site, index);
+  check_rows(site, b, index, row, b.consumer == current ? b.waited : 0, row_bytes);
+  uint32_t address = b.front() + row * row_bytes;
+  require_written(site, *current->core, address, TILE * row_bytes, text("circular buffer %u", index).c_str());
+  return &current->core->l1[address];
+}
+
+uint32_t rows_to_write(Site site, uint32_t index, uint32_t row_bytes) {
+  Buffer &b = buffer(site, index);
+  check_rows(site, b, index, 0, b.producer == current ? b.reserved : 0, row_bytes);
+  require_destination(site, *current->core, b.begin(), TILE * row_bytes, true);
+  return b.begin();
+}
+
 void check_end() {
   for (Core &core : chip.cores)
     for (uint32_t i = 0; i < MAX_BUFFERS; i++) {

@@ -39,6 +39,7 @@ void set_up_unit(Site site, const char *name, int variant, int64_t a, int64_t b)
   Compute &c = engine(site);
   if (!c.started) fail(site, "the compute engine has not been started: the kernel's first call has to do it");
   if (c.broadcasts) fail(site, "the unpacker still broadcasts: unary_bcast_uninit is missing before it");
+  if (c.tilizes) fail(site, "the unpacker still reads rows: tilize_uninit is missing before it");
   check_format(site, c.source_a, buffer(site, uint32_t(a)).format, uint32_t(a), "the unpacker of operand A");
   if (b >= 0) check_format(site, c.source_b, buffer(site, uint32_t(b)).format, uint32_t(b), "the unpacker of operand B");
   c.unit = unit_name(name, variant);
@@ -381,6 +382,7 @@ void pack(Site site, bool at_index, uint32_t index, uint32_t cb, uint32_t tile) 
   if (c.phase != Compute::packing) fail(site, "a tile is packed outside of tile_regs_wait and tile_regs_release");
   if (index >= chip.capacity) fail(site, "DST has %u tiles in this mode, no tile %u", chip.capacity, index);
   if (!c.defined[index]) fail(site, "tile %u of DST is packed, but nothing has been put there", index);
+  if (c.untilizes) fail(site, "the packer still writes rows: pack_untilize_uninit is missing before it");
   Buffer &b = buffer(site, cb);
   check_format(site, c.packer, b.format, cb, "the packer");
   if (c.held[index] != (is_integer(b.format) ? b.format : Format::f32))
@@ -405,6 +407,73 @@ void pack(Site site, bool at_index, uint32_t index, uint32_t cb, uint32_t tile) 
   }
   encode(site, b.format, values, bytes);
   mark_written(*current->core, address, b.page_bytes);
+}
+
+// Rows of elements, which become tiles on the way to the registers, and again rows when they are packed.
+void tilize_init(Site site, uint32_t rows, uint32_t width) {
+  set_up_unit(site, "tilize_block", 0, rows, -1);
+  current->compute.tilizes = width;
+}
+
+void tilize_uninit(Site site) {
+  engine(site).tilizes = 0;
+  current->compute.unit = "";
+}
+
+void tilize(Site site, uint32_t rows, uint32_t width, uint32_t tiles, uint32_t source, uint32_t target) {
+  check_unit(site, "tilize_block");
+  Compute &c = current->compute;
+  if (c.phase != Compute::idle) fail(site, "the DST registers are in use: tilize_block takes them itself");
+  if (c.tilizes != width) fail(site, "tilize_init is for rows of %u tiles, not %u", c.tilizes, width);
+  if (source % width) fail(site, "tile %u is not the first one of a row of %u", source, width);
+  Format from = buffer(site, rows).format, to = buffer(site, tiles).format;
+  check_format(site, c.packer, to, tiles, "the packer");
+  uint32_t size = element_bytes(site, from), row_bytes = width * TILE * size;
+  const uint8_t *bytes = rows_to_read(site, rows, source / width * TILE, row_bytes);
+  for (uint32_t number = 0; number < width; number++) {
+    uint8_t faces[ELEMENTS * 4];
+    float values[ELEMENTS];
+    for (uint32_t row = 0; row < TILE; row++)
+      for (uint32_t column = 0; column < TILE; column++)
+        memcpy(faces + place(row, column) * size, bytes + row * row_bytes + (number * TILE + column) * size, size);
+    decode(site, from, faces, values);
+    uint32_t address = tile_to_write(site, tiles, target + number);
+    encode(site, to, values, &current->core->l1[address]);
+    mark_written(*current->core, address, buffer(site, tiles).page_bytes);
+  }
+}
+
+void untilize_init(Site site, uint32_t width, uint32_t full_width) {
+  Compute &c = engine(site);
+  if (!width || full_width % width) fail(site, "a row of %u tiles has no parts of %u", full_width, width);
+  c.untilizes = width;
+  c.of = full_width;
+}
+
+void untilize_uninit(Site site) { engine(site).untilizes = 0; }
+
+void untilize(Site site, uint32_t width, uint32_t full_width, uint32_t rows, uint32_t height, uint32_t part) {
+  Compute &c = engine(site);
+  if (height != 1) fail(site, "the machine packs one row of tiles at a time, found %u", height);
+  if (c.untilizes != width || c.of != full_width) fail(site, "pack_untilize_dest_init for these sizes is missing before it");
+  if (c.phase != Compute::packing) fail(site, "rows are packed outside of tile_regs_wait and tile_regs_release");
+  if (width > chip.capacity) fail(site, "DST has %u tiles in this mode, not %u", chip.capacity, width);
+  if (part >= full_width / width) fail(site, "a row has %u parts, no part %u", full_width / width, part);
+  Format format = buffer(site, rows).format;
+  check_format(site, c.packer, format, rows, "the packer");
+  uint32_t size = element_bytes(site, format), row_bytes = full_width * TILE * size;
+  uint32_t begin = rows_to_write(site, rows, row_bytes);
+  for (uint32_t number = 0; number < width; number++) {
+    if (!c.defined[number]) fail(site, "tile %u of DST is packed, but nothing has been put there", number);
+    uint8_t faces[ELEMENTS * 4];
+    encode(site, format, c.dst[number], faces);
+    for (uint32_t row = 0; row < TILE; row++) {
+      uint32_t address = begin + row * row_bytes + (part * width + number) * TILE * size;
+      for (uint32_t column = 0; column < TILE; column++)
+        memcpy(&current->core->l1[address + column * size], faces + place(row, column) * size, size);
+      mark_written(*current->core, address, TILE * size);
+    }
+  }
 }
 
 }  // namespace machine

@@ -9,7 +9,7 @@
 namespace machine {
 
 // Where element (row, column) of a tile lies in memory.
-static uint32_t place(uint32_t row, uint32_t column) {
+uint32_t place(uint32_t row, uint32_t column) {
   return ((row / FACE) * 2 + column / FACE) * FACE * FACE + (row % FACE) * FACE + column % FACE;
 }
 
@@ -30,6 +30,11 @@ static uint16_t to_bf16(float value) {
 }
 
 static uint32_t block_bits(Format format) { return format == Format::bfp8_b ? 8 : format == Format::bfp4_b ? 4 : 0; }
+
+uint32_t element_bytes(Site site, Format format) {
+  if (block_bits(format) || format == Format::other) fail(site, "rows have elements of 16 or 32 bits");
+  return format == Format::bf16 || format == Format::ui16 ? 2 : 4;
+}
 
 bool is_integer(Format format) { return format == Format::i32 || format == Format::ui32 || format == Format::ui16; }
 

@@ -77,6 +77,8 @@ struct Compute {
   bool broadcasts = false;        // The unpacker broadcasts until unary_bcast_uninit.
   int mask = -1;                  // The packer's, a ReduceDim; -1: none.
   bool accumulate = false;        // The packer adds to L1.
+  uint32_t tilizes = 0;           // Tiles in a row where the unpacker reads rows of elements; 0: it reads tiles.
+  uint32_t untilizes = 0, of = 0; // Tiles of a part, and in a row, where the packer writes rows of elements.
   Site acquired_at{};
 };
 
@@ -126,6 +128,8 @@ bool is_integer(Format format);
 void decode(Site site, Format format, const uint8_t *bytes, float *tile);
 void encode(Site site, Format format, const float *tile, uint8_t *bytes);
 float convert(Format from, Format to, float element);
+uint32_t place(uint32_t row, uint32_t column);
+uint32_t element_bytes(Site site, Format format);
 
 inline Format format_of(DataFormat format) {
   switch (format) {
@@ -148,6 +152,8 @@ void check_semaphore_range(Site site, uint32_t address);
 Buffer &buffer(Site site, uint32_t index);
 const uint8_t *tile_to_read(Site site, uint32_t index, uint32_t tile);
 uint32_t tile_to_write(Site site, uint32_t index, uint32_t tile);
+const uint8_t *rows_to_read(Site site, uint32_t index, uint32_t row, uint32_t row_bytes);
+uint32_t rows_to_write(Site site, uint32_t index, uint32_t row_bytes);
 void require_written(Site site, const Core &core, uint32_t address, uint32_t bytes, const char *what);
 void require_source(Site site, uint32_t address, uint32_t bytes);
 void require_destination(Site site, Core &core, uint32_t address, uint32_t bytes, bool own);

@@ -1,0 +1,301 @@
+"""Proofs across ranks: kernels that people import are proved, and no change of their signals and waits stays so."""
+
+import numpy as np
+import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tests.unit import volume
+from tlx_xdsl.dialects import tlx as tlx_dialect, tt
+from tlx_xdsl.dialects.tt import MemSemantic, MemSyncScope
+from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.kernels.comm import experts, reduce as kernels
+from tlx_xdsl.runtime.check.across_ranks.launch import proved_launch
+from tlx_xdsl.runtime.check.run import any_values
+from tlx_xdsl.runtime.simulate.options import Options
+
+# Kernels are read by the frontend, not run by Python.
+# pyright: basic
+
+NAMES = ("all_reduce_one_shot", "all_reduce_two_shot", "reduce_scatter", "all_gather")
+PART, PROGRAMS = 12, 2
+
+
+def symmetric(world, count, dtype=np.float32):
+    return tlx_xdsl.symmetric([np.zeros(count, dtype) for _ in range(world)])
+
+
+def own(world, count, dtype=np.float32):
+    return [np.zeros(count, dtype) for _ in range(world)]
+
+
+def collective(name, world):
+    """Arguments whose programs take several blocks each, the last of them masked."""
+    count = PART if name == "all_gather" else world * PART
+    numbers = {"all_gather": {"part": PART, "length": PART}, "all_reduce_one_shot": {"n": count, "length": count}}
+    return {
+        "x": own(world, count), "staging": symmetric(world, 2 * world * world * PART),
+        **({"sums": symmetric(world, PART)} if name == "all_reduce_two_shot" else {}),
+        "pads": symmetric(world, 6 + 2 * world * PROGRAMS, np.int64),
+        "out": own(world, PART if name == "reduce_scatter" else world * PART),
+        **numbers.get(name, {"n": count, "part": PART}), "BLOCK": 8,
+    }  # fmt: skip
+
+
+def proof_of(kernel, arguments, grid=1, launches=None, change=None, **options):
+    """The proof of a kernel, or of a change of it."""
+    settings = Options(**options)
+    module = any_values(kernel.source, arguments, settings)
+    if change is not None:
+        change(module)
+    return proved_launch(kernel.source, grid, arguments, settings, module, launches)
+
+
+def reason_of(*given, **named):
+    found = proof_of(*given, **named)
+    assert not found
+    assert found.reason is not None
+    return found.reason.message
+
+
+# Kernels that people import -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", (2, 3, 4, 8) if volume.is_full() else (3,))
+@pytest.mark.parametrize("name", NAMES)
+def test_collectives_are_proved_for_any_number_of_launches(name, world):
+    found = proof_of(getattr(kernels, name), collective(name, world), PROGRAMS)
+    assert found, found.reason
+    # Memory takes turns.
+    assert (found.launches, found.period) == (None, 2)
+
+
+def test_a_wait_with_a_limit_is_proved():
+    found = proof_of(kernels.all_gather, {**collective("all_gather", 2), "LIMIT": 10**6}, PROGRAMS)
+    assert found, found.reason
+    assert "a wait with a limit never gives up" in "".join(found.lines("", ""))
+
+
+def test_what_goes_where_data_says_is_not_proved():
+    world, capacity, width = 2, 4, 8
+    arguments = {
+        "x": own(world, capacity * width), "experts": own(world, capacity, np.int32),
+        "places": own(world, capacity, np.int32), "counts": own(world, world, np.int32),
+        "rows": symmetric(world, world * capacity * width), "numbers": symmetric(world, world * capacity, np.int32),
+        "arrived": symmetric(world, world, np.int32), "pads": symmetric(world, 64, np.int64), "assignments": capacity,
+        "width": width, "capacity": capacity, "EXPERTS": 2, "CHOICES": 1, "BLOCK": 8,
+    }  # fmt: skip
+    found = proof_of(experts.dispatch, arguments, PROGRAMS)
+    assert found.answer == "unproved"
+    assert str(found.reason).splitlines()[0].startswith("tlx_xdsl/kernels/comm/experts.py:")
+    assert "the address depends on data" in found.reason.message
+
+
+# Changes of them ------------------------------------------------------------------------------------------------------
+
+
+def moved(op, operand, by):
+    """Add a number to an operand."""
+    number = arith.ConstantOp(IntegerAttr(by, op.operands[operand].type))
+    total = arith.AddiOp(op.operands[operand], number.result)
+    number.location = total.location = op.location
+    op.parent.insert_ops_before([number, total], op)
+    op.operands[operand] = total.result
+
+
+def changed(op, what):
+    """Make a mistake of an operation that signals or waits; gives False for one that is none."""
+    if what == "dropped":
+        op.detach()
+        op.erase()
+    elif what == "of the next counter":
+        moved(op.ptr.owner, 1, 1)
+    elif what in ("one more", "one less"):
+        moved(op, 1, 1 if what == "one more" else -1)
+    elif what == "relaxed":
+        op.properties["sem"] = IntegerAttr(MemSemantic.RELAXED.value, op.properties["sem"].type)
+    else:
+        op.properties["scope"] = IntegerAttr(MemSyncScope.GPU.value, op.properties["scope"].type)
+
+
+WHAT = ("dropped", "of the next counter", "one more", "one less", "relaxed", "of one GPU")
+
+
+def synchronising(module):
+    """The operations that signal or wait across ranks."""
+    return [
+        op for op in module.walk()
+        if isinstance(op, tlx_dialect.WaitSignalOp) or (isinstance(op, tt.AtomicRMWOp) and not op.result.uses)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES if volume.is_full() else NAMES[3:])
+def test_no_change_of_a_signal_or_a_wait_stays_proved(name):
+    kernel, arguments = getattr(kernels, name), collective(name, 2)
+    module = any_values(kernel.source, arguments, Options())
+    count = len(synchronising(module))
+    assert count >= 2
+    for number in range(count):
+        for what in WHAT:
+            wrong = module.clone()
+            changed(synchronising(wrong)[number], what)
+            found = proved_launch(kernel.source, PROGRAMS, arguments, Options(), wrong, None)
+            assert not found, (number, what)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_buffer_where_launches_take_turns(name):
+    def without_turns(module):
+        for op in [*module.walk()]:
+            if isinstance(op, arith.RemSIOp):
+                zero = arith.ConstantOp(IntegerAttr(0, op.result.type))
+                zero.location = op.location
+                op.parent.insert_op_before(zero, op)
+                op.result.replace_all_uses_with(zero.result)
+
+    found = proof_of(getattr(kernels, name), collective(name, 2), PROGRAMS, change=without_turns)
+    if name == "all_reduce_two_shot":
+        # Its second signals come after the reads, and all ranks wait for them before they launch again.
+        assert found, found.reason
+    else:
+        assert "in its launch" in found.reason.message
+        assert "orders it after" in found.reason.message
+
+
+# Fences ---------------------------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def fenced(x, buf, pads, out, epoch, HOW: tl.constexpr):
+    """Gather with one fence before all signals, and one after all waits; two buffers that take turns."""
+    rank = tlx.rank(pads)
+    world: tl.constexpr = tlx.world_size(pads)
+    offsets = tl.arange(0, 16)
+    first = (epoch % 2) * world * 16
+    for r in tl.static_range(world):
+        tl.store(tlx.peer(buf, r) + first + rank * 16 + offsets, tl.load(x + offsets))
+    if HOW == "no barrier":
+        tlx.fence("sys")
+        for r in tl.static_range(world):
+            tl.atomic_add(tlx.peer(pads, r) + rank, 1, sem="relaxed", scope="sys")
+    else:
+        if HOW == "fence of the GPU":
+            tlx.fence("gpu")
+        elif HOW != "no fence":
+            tlx.fence("sys")
+        for r in tl.static_range(world):
+            tlx.signal(tlx.peer(pads, r), rank, sem="relaxed")
+    if HOW == "fence before the waits":
+        tlx.fence("sys")
+    for r in tl.static_range(world):
+        tlx.wait_signal(tlx.peer(pads, rank), r, epoch, sem="relaxed")
+    if HOW == "waits fenced for the GPU":
+        tlx.fence("gpu")
+    elif HOW != "waits without a fence" and HOW != "fence before the waits":
+        tlx.fence("sys")
+    for r in tl.static_range(world):
+        tl.store(out + r * 16 + offsets, tl.load(tlx.peer(buf, rank) + first + r * 16 + offsets))
+
+
+def fenced_arguments(world, how):
+    return {
+        "x": own(world, 16), "buf": symmetric(world, 2 * world * 16), "pads": symmetric(world, world, np.int32),
+        "out": own(world, world * 16), "epoch": tlx_xdsl.per_launch([1, 2]), "HOW": how,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_fences_order_relaxed_signals_and_waits(world):
+    found = proof_of(fenced, fenced_arguments(world, ""))
+    assert found, found.reason
+    assert found.launches == 2**31 - 1 - (2**31 - 1) % 2
+    assert found.wraps
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "no barrier", "fence of the GPU", "no fence", "fence before the waits", "waits fenced for the GPU",
+        "waits without a fence",
+    ],
+)  # fmt: skip
+def test_other_fences_do_not(how):
+    assert "nothing that is followed orders it after" in reason_of(fenced, fenced_arguments(2, how))
+
+
+# Launches -------------------------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def meet(pads, epoch, BUG: tl.constexpr):
+    """Let all ranks meet."""
+    world: tl.constexpr = tlx.world_size(pads)
+    for r in tl.static_range(world):
+        tlx.signal(tlx.peer(pads, r), 0)
+    if BUG == "first launch":
+        if epoch > 1:
+            tlx.wait_signal(tlx.peer(pads, tlx.rank(pads)), 0, world * epoch)
+    elif BUG == "launch 1000":
+        if epoch != 1000:
+            tlx.wait_signal(tlx.peer(pads, tlx.rank(pads)), 0, world * epoch)
+    else:
+        tlx.wait_signal(tlx.peer(pads, tlx.rank(pads)), 0, world * epoch)
+
+
+def meeting(epoch, start=0, bug=""):
+    pads = tlx_xdsl.symmetric([np.full(1, start, np.int32) for _ in range(3)])
+    return {"pads": pads, "epoch": epoch, "BUG": bug}
+
+
+def test_the_number_of_the_launch_must_go_on_evenly():
+    assert proof_of(meet, meeting(tlx_xdsl.per_launch([1, 2])))
+    assert proof_of(meet, meeting(tlx_xdsl.per_launch([5, 6, 7]), start=12))
+    assert "'epoch' does not go on evenly: 1, 2, 4" in reason_of(meet, meeting(tlx_xdsl.per_launch([1, 2, 4])))
+    assert "grows by 3 in each launch" in reason_of(meet, meeting(tlx_xdsl.per_launch([1, 3])))
+    assert "by 0" in reason_of(meet, meeting(1))
+    # One launch needs no number that grows.
+    assert proof_of(meet, meeting(1), launches=1).extent == "1 launch of each rank"
+    assert "deadlock: rank 0 waits until the counter is at least 6" in reason_of(meet, meeting(2), launches=1)
+
+
+def test_what_one_launch_does_otherwise_is_not_proved():
+    """No run of a few launches shows what the thousandth does."""
+    for bug in ("first launch", "launch 1000"):
+        reason = reason_of(meet, meeting(tlx_xdsl.per_launch([1, 2]), bug=bug))
+        assert "depends on data, or on a number that is not followed" in reason
+
+
+def test_counters_that_wrap_around_limit_the_launches():
+    found = proof_of(meet, meeting(tlx_xdsl.per_launch([1, 2])))
+    assert found.launches == (2**31 - 1) // 3
+    assert found.wraps
+    near = 2**31 - 1 - 7
+    epochs = tlx_xdsl.per_launch([near // 3 + 1, near // 3 + 2])
+    assert proof_of(meet, meeting(epochs, start=near // 3 * 3)).launches == 2
+    epochs = tlx_xdsl.per_launch([near // 3 + number for number in (1, 2, 3, 4)])
+    assert "wraps around within 4 launches" in reason_of(meet, meeting(epochs, start=near // 3 * 3))
+
+
+def test_more_programs_than_are_surely_resident_are_not_proved():
+    assert "need not all be resident at once" in reason_of(meet, meeting(tlx_xdsl.per_launch([1, 2])), grid=1000)
+
+
+def test_arrays_that_share_memory_are_not_followed():
+    both = np.zeros(2, np.int32)
+    pads = tlx_xdsl.symmetric([both, both])
+    assert "may share memory" in reason_of(meet, {"pads": pads, "epoch": tlx_xdsl.per_launch([1, 2]), "BUG": ""})
+
+
+def test_a_check_has_proofs_of_all_numbers_of_ranks():
+    def arguments(ranks):
+        pads = tlx_xdsl.symmetric([np.zeros(1, np.int32) for _ in range(ranks)])
+        return {"pads": pads, "epoch": tlx_xdsl.per_launch([1, 2])}
+
+    report = tlx_xdsl.check(meet, 1, ranks=(2, 3), arguments=arguments, BUG="", seconds=0, prove=True)
+    assert [(each.sizes, each.answer) for each in report.proofs] == [({"ranks": 2}, "proved"), ({"ranks": 3}, "proved")]
+    assert "the protocol of 'meet' at ranks=3 is proved for 715,827,882 launches of each rank" in str(report)
+    with pytest.raises(InputTypeError):
+        tlx_xdsl.check(meet, 1, ranks=(2,), arguments=lambda ranks: 1, BUG="", prove=True)

@@ -1,0 +1,1 @@
+"""Proof of protocols across ranks, for any number of launches: see `prove`."""
