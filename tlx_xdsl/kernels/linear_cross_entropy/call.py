@@ -37,6 +37,7 @@ from .launches import (
     gradient_launches,
     loss_launches,
     scale_launch,
+    scaling_launch,
     tiles_of,
     total_launch,
 )
@@ -62,7 +63,7 @@ def linear_cross_entropy(
 ) -> Any:
     """Return the cross-entropy of the logits x @ w^T, as torch's `cross_entropy(linear(x, w), target)`, in f32.
 
-    x: fp16 or bf16, of any shape whose last dimension has H elements; rows are contiguous, lie at one distance and
+    x: bf16, of any shape whose last dimension has H elements; rows are contiguous, lie at one distance and
         begin at multiples of 16 bytes.
     w: (V, H), of the type of x, rows as those of x.
     target: a class for each row of x, i32 or i64, contiguous. Rows of the class `ignore_index` count for nothing. A
@@ -177,8 +178,22 @@ def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Pre
 LINEAR_CROSS_ENTROPY_BACKWARD = PlannedFunction(
     _BACKWARD, _prepare_backward, results=slice(7, 9), operator=operators.LINEAR_CROSS_ENTROPY_BACKWARD
 )
+
+
+def _prepare_scaling(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    """Multiply gradients that were computed with the loss by the gradient of the loss, in their place."""
+    named: dict[str, Any] = dict(zip(("dloss", "dx", "dw"), tensors, strict=True))
+    given = [operand(_BACKWARD, name, named[name]) for name in ("dx", "dw") if named[name] is not None]
+    launches = [scaling_launch(each, named["dloss"], each.name) for each in given if 0 not in each.shape]
+    return Prepared(named, launches)
+
+
+SCALING = PlannedFunction("linear_cross_entropy_scaling", _prepare_scaling, results=slice(1, 3))
 LINEAR_CROSS_ENTROPY = PlannedFunction(
-    _NAME, _prepare, results=slice(7, 11), operator=operators.linear_cross_entropy(LINEAR_CROSS_ENTROPY_BACKWARD)
+    _NAME,
+    _prepare,
+    results=slice(7, 11),
+    operator=operators.linear_cross_entropy(LINEAR_CROSS_ENTROPY_BACKWARD, SCALING),
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..calls.operands import is_last_backward, torch_module, torch_type
+from ..calls.operands import dispatch_modes, is_last_backward, torch_module, torch_type, transforms_are_active
 from . import Gradient, Operator, Run, Values, operator
 from .rows import by_rows
 
@@ -15,10 +15,11 @@ _TEMPORARIES = 4
 """Tensors of a call that are neither given nor results."""
 
 
-def linear_cross_entropy(backward: Run) -> Operator:
+def linear_cross_entropy(backward: Run, scaling: Run) -> Operator:
     """`linear_cross_entropy`, with the gradients that `backward` computes of rows whose losses are results each.
 
-    Those of a mean or a sum are there after the forward pass, up to a factor.
+    Those of a mean or a sum are there after the forward pass, up to a factor, by which `scaling` multiplies them in
+    their place.
     """
 
     def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
@@ -38,9 +39,15 @@ def linear_cross_entropy(backward: Run) -> Operator:
             given = (by_rows(dloss), x, w, target, lse, *(None,) * 4)
             dx, dw = backward(given, (*ctx.smoothing, *ctx.others))
         else:
-            dx, dw = ctx.saved_tensors
-            dx = _times(dx, dloss) if with_dx else None
-            dw = _times(dw, dloss) if with_dw else None
+            dx, dw = (
+                each if wanted else None for each, wanted in zip(ctx.saved_tensors, (with_dx, with_dw), strict=True)
+            )
+            if _has_to_be_seen():
+                dx, dw = (None if each is None else (each.float() * dloss).to(each.dtype) for each in (dx, dw))
+            else:
+                if not is_last_backward(torch_module()):
+                    dx, dw = (None if each is None else each.clone() for each in (dx, dw))
+                scaling((dloss, dx, dw), ())
         return dx, dw, None, *(None,) * (_TEMPORARIES + 4)
 
     def fake(
@@ -82,9 +89,10 @@ def linear_cross_entropy(backward: Run) -> Operator:
     return Operator(made.call, define, made.gradient)
 
 
-def _times(grad: Any, factor: Any) -> Any:
-    """A gradient times the factor that the backward pass has; in its place where no other pass will read it."""
-    return grad.mul_(factor) if is_last_backward(torch_module()) else grad * factor
+def _has_to_be_seen() -> bool:
+    """Return whether torch has to see each operation: while a graph is recorded, and under its transformations."""
+    torch = torch_module()
+    return bool(dispatch_modes(torch)() or transforms_are_active(torch)())
 
 
 def _backward() -> Operator:

@@ -10,14 +10,15 @@ from tests.unit import volume
 from tests.unit.kernels.gemm.test_compiled import compiled
 from tlx_xdsl.kernels.calls.launching import Launches
 from tlx_xdsl.kernels.calls.operands import operand
-from tlx_xdsl.kernels.gemm.config import LARGE
 from tlx_xdsl.kernels.gemm.division import whole
 from tlx_xdsl.kernels.gemm.launches import ADDED, Problem
 from tlx_xdsl.kernels.linear_cross_entropy.call import (
     LINEAR_CROSS_ENTROPY,
+    SCALING,
     linear_cross_entropy,
     linear_cross_entropy_backward,
 )
+from tlx_xdsl.kernels.linear_cross_entropy.launches import ADDING
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -163,6 +164,19 @@ def test_refusals(tensors, options, error, message):
     assert "\n" not in str(found.value)
 
 
+@pytest.mark.parametrize("factor", [1, 0.3, np.nan], ids=str)
+def test_gradients_are_multiplied_in_their_place(factor):
+    random = np.random.default_rng(0)
+    dx, dw = random.standard_normal((9, 16)).astype(BF16), random.standard_normal((1003, 16)).astype(BF16)
+    wanted = [(each.astype(np.float32) * np.float32(factor)).astype(BF16).astype(np.float32) for each in (dx, dw)]
+    found = SCALING((np.array(factor, np.float32), dx, dw))
+    assert found[0] is dx
+    assert found[1] is dw
+    for each, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(each.astype(np.float32), other)
+    assert SCALING((np.array(factor, np.float32), None, np.zeros((0, 8), BF16)))[0] is None
+
+
 @pytest.mark.parametrize("dtype", [np.float32, BF16], ids=str)
 def test_a_product_is_added_to_what_is_there(dtype):
     random = np.random.default_rng(0)
@@ -170,7 +184,9 @@ def test_a_product_is_added_to_what_is_there(dtype):
     before = random.integers(-4, 5, (150, 264)).astype(dtype)
     c = before.copy()
     operands = [operand("test", name, value) for name, value in (("a", a), ("b", b), ("c", c))]
-    problem = Problem(*operands, ADDED, whole(LARGE, 150, 264, 4), turned=False)
+    problem = Problem(
+        *operands, ADDED, whole(ADDING["fp32" if dtype == np.float32 else "bf16"], 150, 264, 4), turned=False
+    )
     Launches(problem.launches(None, 0)).interpret()
     wanted = before.astype(np.float64) + a.astype(np.float64) @ b.astype(np.float64)
     assert difference(c, wanted) < (1e-6 if dtype == np.float32 else 4e-3)
