@@ -126,7 +126,7 @@ def plot(records: Sequence[Mapping[str, Any]]) -> str:
         y, values = 30 + 40 * at, ratios(record)
         mean = report.geometric_mean(values)
         span = escape(f"{min(values):.2f} to {max(values):.2f}, mean {mean:.2f} of {_beside(record)}")
-        parts.append(f'<text x="{_LEFT}" y="{y}">{escape(record["title"][:44])}</text>')
+        parts.append(f'<text x="{_LEFT}" y="{y}">{escape(record["title"].partition(":")[0])}</text>')
         parts.append(f'<text class="s" x="{_RIGHT}" y="{y + 12}" text-anchor="end">{span}</text>')
         parts.append(f'<path class="g" d="M{_LEFT} {y + 20}H{_RIGHT}"/>')
         for each in values:
