@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tlx_xdsl.runtime.jit.tuning import Config, autotune, heuristics
     from tlx_xdsl.runtime.kernel import Kernel
     from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+    from tlx_xdsl.runtime.ranks.nccl_memory import NcclRanks
+    from tlx_xdsl.runtime.ranks.nvshmem_memory import NvshmemRanks
     from tlx_xdsl.runtime.ranks.simulated import SimulatedRanks, per_launch, symmetric
     from tlx_xdsl.runtime.ranks.torch_memory import TorchRanks
     from tlx_xdsl.runtime.show.pages import show
@@ -35,6 +37,8 @@ __all__ = [
     "Config",
     "Interpretation",
     "Kernel",
+    "NcclRanks",
+    "NvshmemRanks",
     "SimulatedRanks",
     "Step",
     "TensorDescriptor",
@@ -66,6 +70,8 @@ _HOMES = {
     "Config": "tlx_xdsl.runtime.jit.tuning",
     "Interpretation": "tlx_xdsl.runtime.simulate.interpret",
     "Kernel": "tlx_xdsl.runtime.kernel",
+    "NcclRanks": "tlx_xdsl.runtime.ranks.nccl_memory",
+    "NvshmemRanks": "tlx_xdsl.runtime.ranks.nvshmem_memory",
     "SimulatedRanks": "tlx_xdsl.runtime.ranks.simulated",
     "Step": "tlx_xdsl.runtime.steps",
     "TensorDescriptor": "tlx_xdsl.runtime.launch.tensor_descriptor",

@@ -42,7 +42,21 @@ class Pass(ModulePass):
 
 def ops_of(root: Operation, *classes: type[OpT]) -> list[OpT]:
     """The operations of these classes in `root`, itself included, in program order; they may be rewritten meanwhile."""
-    return [op for op in root.walk() if isinstance(op, classes)]
+    found: list[OpT] = []
+    # `isinstance` of operations is slow, since their classes are abstract ones: each class is asked once.
+    fits: dict[type[Operation], bool] = {}
+    pending = [root]
+    while pending:
+        op = pending.pop()
+        kind = type(op)
+        if kind not in fits:
+            fits[kind] = issubclass(kind, classes)
+        if fits[kind]:
+            found.append(cast(OpT, op))
+        for region in reversed(op.regions):
+            for block in reversed(region.blocks):
+                pending += reversed(block.ops)
+    return found
 
 
 def retype(value: SSAValue, type_: Attribute) -> None:

@@ -174,7 +174,7 @@ class _Accesses:
         buffer = emit.buffer(plan.shape, element)
         if not plan.is_full:
             self._initialise(emit, buffer, op.other)
-        # An empty box can be read where it lies; a copy behind a branch is needed as it is.
+        # An empty box can be read where it lies, and a branch around a copy keeps the copy.
         with boxes(plan, emit, op, may_be_empty=True) as box:
             if box.is_element:
                 value = self._read(emit, memory, box.offset)

@@ -20,8 +20,8 @@ After:
 %2 = tensor.extract %r[] : tensor<f32>
 ```
 Numbers stay the same, bit for bit, but where operations on floats have no defined order: reductions, scans and scaled
-products are done in the order of the elements. Scalar operations of `tt` become `arith` and `math`, too. Memory,
-pointers, functions, control flow, and operations that report are left as they are.
+products are done in the order of the elements, scans of long rows in parts. Scalar operations of `tt` become `arith`
+and `math`, too. Memory, pointers, functions, control flow, and operations that report are left as they are.
 
 The handlers are in `tensors/`, by topic.
 """

@@ -54,7 +54,7 @@ class RecognizeExtremaPass(Pass):
 
 
 class _Case(Enum):
-    """How two elements compare: those of the predicates that hold (`arith.cmpf`, without the order of bits)."""
+    """A way in which two elements compare."""
 
     LESS = "lt"
     EQUAL = "eq"
@@ -103,7 +103,7 @@ def _recognize(block: Block) -> None:
         made = insert_before(last, found.create(operands=[first, second], result_types=[old.type]))
         made.results[0].name_hint = old.name_hint
         last.operands[0] = made.results[0]
-    # What only asks for types, as inductor's functions do, leaves operations behind that nothing needs.
+    # Nothing needs the operations that ask for types, as those of inductor's functions do.
     for op in reversed(list(block.ops)):
         if op is not last and is_side_effect_free(op) and not any(result.uses for result in op.results):
             block.erase_op(op)

@@ -80,7 +80,7 @@ class _Accumulated:
     reduction: tt.ReduceOp
     start: float
     combine: Operation
-    """What makes the new accumulators of the old ones and the elements of the turn."""
+    """The operation that makes the new accumulators of the old ones and the elements of the turn."""
     elements: SSAValue
     mask: SSAValue | None
     """Which of them count."""
@@ -168,7 +168,7 @@ def _reduce(loop: scf.ForOp, number: int, found: _Accumulated) -> None:
 
 
 def _users(value: SSAValue) -> list[Operation]:
-    """What needs a value, and what needs that, the last operation first."""
+    """The operations that need a value, at first or second hand, the last one first."""
     found: dict[Operation, None] = {}
 
     def visit(value: SSAValue) -> None:

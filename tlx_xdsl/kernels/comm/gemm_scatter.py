@@ -9,10 +9,10 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
   each program has room for a few tiles (`outgoing`). The copier, one or two warps of each program, stores them to the
   owner, and signals. Nothing else waits for the way to the other GPU: all programs end a tile at about the same time,
   and what they send takes nearly as long as the next tile. TMA would have the product's loads wait for such stores.
-* Tiles of its own. Before a consumer multiplies, it gives its buffers to the copier, which waits for the signals of
-  this tile and begins to load the others' parts. The consumer adds them in f32 in the order of ranks; its own sums,
-  which are still in registers, are not rounded. The result is rounded once, to its type. The same on each run:
-  deterministic.
+* Tiles of its own. A consumer waits for the signals of this tile and begins to load the others' parts, then multiplies,
+  and adds in f32 in the order of ranks; its own sums, which are still in registers, are not rounded. The result is
+  rounded once, to its type. The same on each run: deterministic. With a LIMIT of waiting, for which consumers lack
+  registers, the copier waits and begins to load, when it has sent what is before.
 * `staging` and `outgoing` are no matrices, but parts of a tile, as they lie in shared memory: [source][tile][consumer].
 * Reuse. Nothing is stored to a rank before it has begun this launch (`began`): it then has read what came in the last.
 
@@ -126,6 +126,18 @@ def add_parts(
 
 
 @tlx_xdsl.jit
+def expect_parts(
+    pads, place, wire, came, first, tile, launch, BUFFERS: tl.constexpr
+):  # fmt: skip
+    """Wait until the others have sent one of the rank's own tiles, and start to load to all buffers of a consumer."""
+    SOURCES: tl.constexpr = tlx.world_size(pads) - 1
+    tlx.wait_signal(counters(pads, place[1]), arrivals(pads, tile), launch * SOURCES)
+    tlx.fence("async_global")
+    for load in tl.static_range(BUFFERS):
+        load_part(place, wire, came, first, load, SOURCES, BUFFERS)
+
+
+@tlx_xdsl.jit
 def multiplied_tile(
     a, b, full, empty, stage, phase, num_k, part: tl.constexpr, CONSUMERS: tl.constexpr, NUM_STAGES: tl.constexpr,
     A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
@@ -203,7 +215,7 @@ def serve_tiles(
     outgoing, staging, pads, rank, number, items, owned, by_owner, wire, came, ready, free, TILE: tl.constexpr,
     SLOTS: tl.constexpr, BUFFERS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, LIMIT: tl.constexpr,
 ):  # fmt: skip
-    """The copier: store each tile of others, of TILE elements, to its owner, and signal it; load parts of own ones.
+    """The copier: store each tile of others, of TILE elements, to its owner, and signal it; with LIMIT, load own ones.
 
     A tile has PARTS consumers, or two of them take turns. They say when a tile may be taken, or loaded to.
     """
@@ -214,12 +226,13 @@ def serve_tiles(
         owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
         slot, phase = tlx.get_bufidx_phase(item, SLOTS)
         if owner == rank:
-            tlx.barrier_wait(ready[slot], phase)
-            first = 0 if PARTS > 1 else item % 2 * BUFFERS
-            fetch_tile(
-                staging, pads, rank, number, tile, owned, wire, came, first, TILE, PARTS, BUFFERS, LIMIT
-            )  # fmt: skip
-            tlx.barrier_arrive(free[slot])
+            if LIMIT is not None:
+                tlx.barrier_wait(ready[slot], phase)
+                first = 0 if PARTS > 1 else item % 2 * BUFFERS
+                fetch_tile(
+                    staging, pads, rank, number, tile, owned, wire, came, first, TILE, PARTS, BUFFERS, LIMIT
+                )  # fmt: skip
+                tlx.barrier_arrive(free[slot])
         else:
             if owner != known:
                 tlx.wait_signal(counters(pads, rank), FIRST + owner, number, limit_ns=LIMIT)
@@ -233,11 +246,11 @@ def serve_tiles(
 
 @tlx_xdsl.jit
 def scatter_tiles(
-    a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, owned,
+    a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number, owned,
     by_owner, order, M, N, num_k, part: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PART_N: tl.constexpr,
     BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
-    CONSUMERS: tl.constexpr, SLOTS: tl.constexpr,
+    CONSUMERS: tl.constexpr, SLOTS: tl.constexpr, LIMIT: tl.constexpr,
 ):  # fmt: skip
     """A consumer: multiply its part of each tile of the program; hand over what is another rank's, and sum the rest."""
     world: tl.constexpr = tlx.world_size(pads)
@@ -260,7 +273,10 @@ def scatter_tiles(
             # What the others have sent comes while this tile is multiplied.
             hand_over(ready, stored)
             stored = -1
-            ask_for_parts(ready, free, item, SLOTS)
+            if LIMIT is None:
+                expect_parts(pads, place, wire, came, first, tile, number, BUFFERS)
+            else:
+                ask_for_parts(ready, free, item, SLOTS)
         sums, stage, phase = multiplied_tile(
             a, b, full, empty, stage, phase, num_k, part, CONSUMERS, NUM_STAGES, A_COLUMNS, B_COLUMNS
         )
@@ -325,17 +341,17 @@ def gemm_reduce_scatter(
     with tlx.async_tasks(no_ending_cluster_sync=True):
         with tlx.async_task("default"):  # the first consumer
             scatter_tiles(
-                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank,
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
                 owned, by_owner, order, M, N, num_k, 0,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS, LIMIT,
             )  # fmt: skip
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS - 1, registers=232):  # the others
             part: tl.constexpr = tlx.async_task_replica_id() + 1
             scatter_tiles(
-                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank,
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
                 owned, by_owner, order, M, N, num_k, part,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS, LIMIT,
             )  # fmt: skip
 
         with tlx.async_task(num_warps=1, registers=40):  # producer

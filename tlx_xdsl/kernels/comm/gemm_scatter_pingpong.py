@@ -22,6 +22,7 @@ from .gemm_scatter import (
     COPIED,
     add_parts,
     ask_for_parts,
+    expect_parts,
     hand_over,
     outgoing_tile,
     owner_and_tile,
@@ -33,11 +34,11 @@ from .signals import announce_launch, count_program, launch_number
 
 @tlx_xdsl.jit
 def scatter_in_turn(
-    a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, owned,
+    a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number, owned,
     by_owner, order, M, N, num_k, consumer: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PART_N: tl.constexpr,
     BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
-    SLOTS: tl.constexpr,
+    SLOTS: tl.constexpr, LIMIT: tl.constexpr,
 ):  # fmt: skip
     """A consumer: multiply every second tile of the program; hand over what is another rank's, and sum the rest."""
     world: tl.constexpr = tlx.world_size(pads)
@@ -58,7 +59,10 @@ def scatter_in_turn(
             # What the others have sent comes while the other consumer multiplies.
             hand_over(ready, stored)
             stored = -1
-            ask_for_parts(ready, free, item, SLOTS)
+            if LIMIT is None:
+                expect_parts(pads, place, wire, came, first, tile, number, BUFFERS)
+            else:
+                ask_for_parts(ready, free, item, SLOTS)
         if item > 0:
             tlx.named_barrier_wait(consumer, TURN_THREADS)
         sums, last, _, _ = multiply_steps(
@@ -126,16 +130,16 @@ def gemm_reduce_scatter_pingpong(
     with tlx.async_tasks(no_ending_cluster_sync=True):
         with tlx.async_task("default"):  # the consumer that begins
             scatter_in_turn(
-                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank,
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
                 owned, by_owner, order, M, N, num_k, 0,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, SLOTS,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, SLOTS, LIMIT,
             )  # fmt: skip
 
         with tlx.async_task(num_warps=4, registers=232):  # the other one
             scatter_in_turn(
-                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank,
+                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
                 owned, by_owner, order, M, N, num_k, 1,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, SLOTS,
+                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, SLOTS, LIMIT,
             )  # fmt: skip
 
         with tlx.async_task(num_warps=1, registers=40):  # producer

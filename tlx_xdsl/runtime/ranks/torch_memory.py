@@ -16,36 +16,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from tlx_xdsl.element_types import BY_SPELLING
-from tlx_xdsl.language.tlx.ranks import Peers
-
-from ..launch.tensor_descriptor import dtype_name
-from .engine import peers_of
-
-
-@dataclass(frozen=True, eq=False)
-class SymmetricTensor:
-    """A symmetric tensor: `local` is the torch tensor of this rank."""
-
-    local: Any
-    addresses: tuple[int, ...]
-    """On each rank."""
-    table: Any
-    """A torch tensor on the GPU: these addresses, then this rank."""
-    handle: Any
-    """torch's, which keeps the memory of the others mapped."""
-    element: str
-
-    def peers(self, rank: int) -> Peers:
-        """Return the argument that the kernel of this rank gets. Raises ValueError for another rank."""
-        if rank != int(self.handle.rank):
-            raise ValueError(
-                f"the kernel of rank {rank} gets its argument in its own process, of rank {self.handle.rank}"
-            )
-        return peers_of(self.table, len(self.addresses), self.element)
+from .device_tensor import SymmetricTensor, element_of, sizes_of, symmetric_tensor
 
 
 class TorchRanks:
@@ -117,20 +90,16 @@ class TorchRanks:
 
         Raises TypeError for a type that kernels do not have, RuntimeError where a rank's memory has no address here.
         """
-        sizes = [shape] if isinstance(shape, int) else list(shape)
-        spelling = dtype_name(dtype)
-        if spelling is None:
-            raise TypeError(f"TorchRanks.allocate: argument 'dtype': expected a type that kernels have, got {dtype}")
-        local = self._memory.empty(sizes, dtype=dtype, device=self.device)
+        element = element_of("TorchRanks", dtype)
+        local = self._memory.empty(sizes_of(shape), dtype=dtype, device=self.device)
         handle = self._memory.rendezvous(local, self.group)
         starts = [int(address) for address in handle.buffer_ptrs]
         # torch may place a tensor within a larger allocation, at the same distance on each rank.
         distance = int(local.data_ptr()) - starts[self.rank]
         if not all(starts) or distance < 0:
             raise RuntimeError(f"TorchRanks.allocate: expected an address of each rank's memory, got {starts}")
-        addresses = tuple(start + distance for start in starts)
-        table = self._torch.tensor([*addresses, self.rank], dtype=self._torch.int64, device=self.device)
-        return SymmetricTensor(local, addresses, table, handle, cast(str, BY_SPELLING[spelling].name))
+        addresses = [start + distance for start in starts]
+        return symmetric_tensor("TorchRanks", local, addresses, self.rank, self.device, handle, element)
 
     def signals(self, count: int) -> SymmetricTensor:
         """Allocate `count` counters on each rank, int64 zeros. They are zero on all ranks when this returns."""

@@ -143,7 +143,8 @@ def _check(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--prove", action="store_true",
-        help="prove the synchronisation of the tasks for all trip counts, too, or say which line stops the proof",
+        help="prove the synchronisation of the tasks for all trip counts, too, or with --ranks the protocol across "
+        "ranks for any number of launches, or say which line stops the proof",
     )  # fmt: skip
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"time for all sizes and orders ({SECONDS:g})")
     parser.add_argument(

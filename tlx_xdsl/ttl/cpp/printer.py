@@ -6,13 +6,14 @@ Expressions are written where they are used, if that is once; other values are c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import singledispatch, singledispatchmethod
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     Float32Type,
     Float64Type,
     FloatAttr,
@@ -23,6 +24,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     Signedness,
     SignednessAttr,
+    StringAttr,
 )
 from xdsl.dialects.emitc import (
     EmitC_CallOpaqueOp,
@@ -48,6 +50,9 @@ from ..dialects.emitc.expressions import (
     LiteralOp,
     SubscriptOp,
 )
+
+SIGNPOSTS = "ttl.signposts"
+"""The attribute of a module with names of parts of its threads: each with its file, its first and its last line."""
 
 # Values of `emitc` as C++: types, numbers, and expressions with as few parentheses as C++ needs.
 
@@ -256,21 +261,54 @@ WAITS = {
     ".wait_min",
 }  # fmt: skip
 """Functions and methods in which a thread may spend time on waiting for another one or for memory."""
+_BEGINS_WORK = (*WAITS, "noc_async", ".async", "tile_regs_", "tilize_block")
+"""Beginnings of the names of functions that take time, or begin a part that does."""
+
+
+class Signpost(NamedTuple):
+    """A part of a thread that has a name, by its lines in the user's file."""
+
+    name: str
+    file: str
+    first: int
+    last: int
+
+    def has(self, op: Operation) -> bool:
+        """Return whether an operation comes from there."""
+        place = source_location(op.location)
+        return place is not None and place.filename == self.file and self.first <= place.line <= self.last
+
+
+def signposts_of(module: ModuleOp) -> list[Signpost]:
+    """The parts of threads that have names, as the frontend has found them, outer ones first."""
+    found: list[Signpost] = []
+    parts = cast("ArrayAttr[ArrayAttr[Attribute]]", module.attributes.get(SIGNPOSTS, ArrayAttr[Attribute](())))
+    for each in parts.data:
+        match each.data:
+            case StringAttr(data=name), StringAttr(data=file), IntegerAttr() as first, IntegerAttr() as last:
+                found.append(Signpost(name, file, first.value.data, last.value.data))
+            case _:
+                raise error_at(module, f"expected a name, a file and two lines in '{SIGNPOSTS}', found {each}")
+    return found
 
 
 def print_cpp(module: ModuleOp, *, lines: bool = True, profiler: str | None = None) -> dict[str, str]:
     """The C++ of the files in a module, by their names.
 
     With `lines`, `#line` says which line of the user's file a statement comes from. `profiler` is the header of the
-    device's profiler: with it each run of a loop and each wait is a zone, whose name is its line of Python.
+    device's profiler: with it each run of a loop and each wait is a zone, whose name is its line of Python, and so is
+    what a signpost names.
     """
     files = [op for op in module.body.block.ops if isinstance(op, structure.FileOp)]
-    return {op.id.data: cpp_text(op, lines=lines, profiler=profiler) for op in files}
+    signposts = signposts_of(module) if profiler is not None else []
+    return {op.id.data: cpp_text(op, lines=lines, profiler=profiler, signposts=signposts) for op in files}
 
 
-def cpp_text(op: Operation, *, lines: bool = True, profiler: str | None = None) -> str:
+def cpp_text(
+    op: Operation, *, lines: bool = True, profiler: str | None = None, signposts: Sequence[Signpost] = ()
+) -> str:
     """The C++ of one file, or of what there may be in one."""
-    printer = _Printer(lines, profiler)
+    printer = _Printer(lines, profiler, signposts)
     printer.statement(op)
     return "\n".join(printer.lines) + "\n"
 
@@ -278,8 +316,9 @@ def cpp_text(op: Operation, *, lines: bool = True, profiler: str | None = None) 
 class _Printer:
     """Writes statements line by line."""
 
-    def __init__(self, line_directives: bool, profiler: str | None) -> None:
+    def __init__(self, line_directives: bool, profiler: str | None, signposts: Sequence[Signpost]) -> None:
         self._profiler = profiler
+        self._signposts = list(signposts)
         self.lines: list[str] = []
         self._line_directives = line_directives
         self._indent = ""
@@ -411,8 +450,26 @@ class _Printer:
         return name
 
     def _block(self, block: Block) -> None:
-        for op in block.ops:
-            self.statement(op)
+        self._statements(list(block.ops))
+
+    def _statements(self, ops: list[Operation]) -> None:
+        """Write operations of a block; those of a signpost are a zone, if nothing that they define is used after it."""
+        while ops:
+            signpost = next((each for each in self._signposts if each.has(ops[0])), None)
+            count = next((at for at, op in enumerate(ops) if signpost is None or not signpost.has(op)), len(ops))
+            inside, ops = ops[: count or 1], ops[count or 1 :]
+            if signpost is None or not _is_zone(inside):
+                self.statement(inside[0])
+                ops = [*inside[1:], *ops]
+                continue
+            self._line("{")
+            before, known = self._indent, self._signposts
+            self._indent += "  "
+            self._signposts = [each for each in known if each is not signpost]
+            self._line(f'DeviceZoneScopedN("{signpost.name}");')
+            self._statements(inside)
+            self._indent, self._signposts = before, known
+            self._line("}")
 
     def _braces(self, block: Block, end: str = "}") -> None:
         before = self._indent
@@ -433,6 +490,21 @@ class _Printer:
         self.lines.append(self._indent + text if text else text)
         if self._place is not None:
             self._place = self._place[0], self._place[1] + 1
+
+
+def _is_zone(ops: Sequence[Operation]) -> bool:
+    """Return whether operations of a block do something that takes time, and define nothing that others use."""
+    takes_time = any(
+        (isinstance(inner, EmitC_CallOpaqueOp) and inner.callee.data.startswith(_BEGINS_WORK)) or inner.regions
+        for op in ops
+        for inner in op.walk()
+    )
+    return takes_time and all(
+        isinstance(op, ConstantOp | LiteralOp) or any(each.is_ancestor(use.operation) for each in ops)
+        for op in ops
+        for result in op.results
+        for use in result.uses
+    )
 
 
 def _is_used_here_once(op: ExpressionOp) -> bool:

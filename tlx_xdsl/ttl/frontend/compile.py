@@ -6,13 +6,14 @@ import ast
 import inspect
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region
 
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.text.verify import verify_module
 
+from ..cpp.printer import SIGNPOSTS
 from ..dialects import ttl
 from ..dialects.ttcore import ARCHITECTURES, Architecture, GridAttr
 from ..language.kernel import LAST_GRID, Kernel
@@ -88,6 +89,12 @@ def _build(
     op.location = location
     module = ModuleOp([op])
     module.location = location
+    if visitor.unit.signposts:
+        parts = [
+            ArrayAttr([StringAttr(name), StringAttr(file), IntegerAttr(first, i64), IntegerAttr(last, i64)])
+            for name, file, first, last in visitor.unit.signposts
+        ]
+        module.attributes[SIGNPOSTS] = ArrayAttr(parts)
     return module
 
 

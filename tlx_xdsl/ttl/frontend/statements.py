@@ -144,6 +144,8 @@ def _with(visitor: Visitor, node: ast.With) -> Value | None:
         if isinstance(value, Signpost):
             if item.optional_vars is not None:
                 raise visitor.error(item.optional_vars, f"{value.describe()} is no value: leave out the 'as'")
+            first, lines = visitor.source.location(node), (node.end_lineno or node.lineno) - node.lineno
+            visitor.unit.signposts[value.name, first.filename, first.line, first.line + lines] = None
             continue
         if not isinstance(value, Acquired):
             raise visitor.error(

@@ -82,6 +82,8 @@ class Unit:
     """Whether an operation needs registers of 32 bits, whatever is in circular buffers."""
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     """The circular buffers that the kernel makes."""
+    signposts: dict[tuple[str, str, int, int], None] = field(default_factory=dict[tuple[str, str, int, int], None])
+    """Name, file, first and last line of each part of a thread that has a name, in their order."""
 
 
 @dataclass

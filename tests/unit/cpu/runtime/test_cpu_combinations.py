@@ -222,5 +222,5 @@ def test_a_scan_keeps_the_order():
 
 
 def wrapped(number):
-    """In 32 bits."""
+    """A number in 32 bits."""
     return (number + (1 << 31)) % (1 << 32) - (1 << 31)

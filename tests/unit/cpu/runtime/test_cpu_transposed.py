@@ -69,7 +69,7 @@ def test_known_sizes(R, C):
 
 
 def test_memory_that_overlaps():
-    """All of a block is read before it is written, wherever the result lies."""
+    """A block is read before any of it is written, wherever the result lies."""
     for shift in (0, 1, 40, 16 * 16):
         memory = numbers(3000, np.float32)
         x, y, out = numbers((16, 16), np.float32), memory[500 : 500 + 256], memory[500 + shift : 756 + shift]

@@ -41,14 +41,17 @@ def two_launches(planned, world, rows, columns, depth, config, by_columns=False,
     return f64(a), f64(b), prepared.tensors["out"]
 
 
-@pytest.mark.parametrize(("world", "config"), CASES)
-def test_gemm_reduce_scatter(world, config):
+@pytest.mark.parametrize(
+    ("world", "config", "limit"), [(*each, None) for each in CASES] + [(2, NARROW, 10**9), (3, SMALL, 10**9)]
+)
+def test_gemm_reduce_scatter(world, config, limit):
     """Rows of an owner that no tile divides, columns and K that no block divides.
 
-    With two ranks some programs have two tiles of their own, and load to the same buffers for both.
+    With two ranks some programs have two tiles of their own, and load to the same buffers for both. With a limit of
+    waiting the copier waits for the others.
     """
     rows, columns = config.block_m + 8, 72 if world == 2 else 24
-    a, b, out = two_launches(GEMM_REDUCE_SCATTER, world, rows * world, columns, 24, config, world == 3)
+    a, b, out = two_launches(GEMM_REDUCE_SCATTER, world, rows * world, columns, 24, config, world == 3, LIMIT=limit)
     exact = sum(left @ right for left, right in zip(a, b, strict=True))
     for rank, each in enumerate(out):
         assert error(each, exact[rank * rows : (rank + 1) * rows]) <= TOLERANCE["bf16"] / 2

@@ -252,3 +252,27 @@ def returns_in_a_loop(a_dfb, o_dfb):
 def test_returns_that_are_refused(body: Any, message: str) -> None:
     with pytest.raises(CompilationError, match=message):
         operations(kernel_of(body))
+
+
+def test_a_sum_whose_type_nobody_says():
+    """The buffers have two types, so that a fill without a type may be either."""
+
+    @ttl.operation(grid=(1, 1))
+    def unsaid(a, out):
+        a_dfb = ttl.make_dataflow_buffer_like(a, shape=(1, 1))
+        o_dfb = ttl.make_dataflow_buffer_like(out, shape=(1, 1))
+
+        @ttl.compute()
+        def compute():
+            total = ttl.block.fill(0, shape=(1, 1))
+            for _ in range(2):
+                with a_dfb.wait() as x:
+                    total += x
+            with o_dfb.reserve() as o:
+                o.store(total)
+
+    a, out = np.zeros((64, 32), ml_dtypes.bfloat16), np.zeros((32, 32), np.float32)
+    with pytest.raises(
+        CompilationError, match=r"does not say the type of the elements of a block of 0: give it 'dtype='"
+    ):
+        run(unsaid, a, out)

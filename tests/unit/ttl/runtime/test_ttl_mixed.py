@@ -8,7 +8,6 @@
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.fuzz import ttl as fuzzer
@@ -47,8 +46,8 @@ def test_a_wrong_number_is_found(tmp_path):
 
 def test_cases_are_always_the_same():
     assert case(5).text == case(5).text != case(6).text
-    assert all(np.array_equal(a.before, b.before, equal_nan=a.before.dtype.kind == "f")
-               for a, b in zip(case(5).arrays.values(), case(5).arrays.values(), strict=True))  # fmt: skip
+    first, second = case(5).arrays.values(), case(5).arrays.values()
+    assert [each.before.tobytes() for each in first] == [each.before.tobytes() for each in second]
 
 
 def test_cases_reach_what_they_are_to_mix():

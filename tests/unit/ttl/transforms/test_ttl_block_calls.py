@@ -1,5 +1,6 @@
 """Calls for several tiles at once: where they are made, and that they do what those of single tiles do."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -127,3 +128,49 @@ def test_zones_of_the_profiler_are_lines_of_python(profile):
     assert not [
         text for text in compile_kernel(product, specs_of(product, (a, b, out))).sources.values() if "Zone" in text
     ]
+
+
+@ttl.kernel(grid=(1, 1))
+def posted(x, out):
+    x_cb = ttl.make_circular_buffer_like(x, shape=(1, 1))
+    out_cb = ttl.make_circular_buffer_like(out, shape=(1, 1))
+
+    @ttl.datamovement()
+    def read():
+        for i in range(2):
+            with ttl.signpost("load"), x_cb.reserve() as block:
+                ttl.copy(x[i, 0], block).wait()
+
+    @ttl.compute()
+    def compute():
+        for _ in range(2):
+            with x_cb.wait() as block, out_cb.reserve() as o, ttl.signpost("both"):
+                value = ttl.math.exp(block)
+                with ttl.signpost("last"):
+                    o.store(value)
+
+    @ttl.datamovement()
+    def write():
+        with ttl.signpost("all"):
+            for i in range(2):
+                with out_cb.wait() as block:
+                    ttl.copy(block, out[i, 0]).wait()
+
+
+@needs_compiler
+@pytest.mark.parametrize("profile", PROFILES)
+def test_signposts_are_zones(profile):
+    """Statements of the loop are in the zone, those that begin the thread are not, and all names are in scope."""
+    x = np.arange(64 * 32, dtype=np.float32).reshape(64, 32) / 4096
+    out = np.full_like(x, np.nan)
+    options = Options(profile=profile, schedule=False, zones=True, lines=False)
+    sources = compile_kernel(posted, specs_of(posted, (x, out)), options).sources
+    zones = {name: re.findall(r'DeviceZoneScopedN\("(\w+)"\);', text) for name, text in sources.items()}
+    assert zones == {"read.cpp": ["load"], "compute.cpp": ["both", "last", "last"], "write.cpp": ["all"]}
+    body = sources["read.cpp"].partition('DeviceZoneScopedN("load");')[2].partition("\n    }\n")[0]
+    assert all(text in body for text in ("reserve_back(", "read_barrier(", "push_back("))
+    assert "TensorAccessor(" not in body
+    run(posted, x, out, machine="cpp", options=options)
+    np.testing.assert_allclose(out, np.exp(x), rtol=1e-6)
+    silent = compile_kernel(posted, specs_of(posted, (x, out)), Options(profile=profile)).sources
+    assert not [text for text in silent.values() if "Zone" in text]

@@ -227,6 +227,8 @@ def _bound(work: _Work) -> Any:
         if (array := each.array) is not None
     }
     types = [argument.type for argument in work.function.body.block.args]
+    if len(types) != len(work.arguments[0]):
+        raise UnprovedError(work.function, "tensor descriptors of the host are not followed across ranks")
 
     def value(each: Argument, rank: int, launch: int, type_: Any, growth: Growth) -> Value:
         if (each.name, rank) in tables:

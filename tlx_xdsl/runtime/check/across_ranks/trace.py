@@ -15,11 +15,21 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import tlx, tt, ttg
-from tlx_xdsl.dialects.base import PointerType, Space as MemorySpace, accesses_of, effects_of, element_bits, scalar_type
+from tlx_xdsl.dialects.base import (
+    PointerType,
+    Space as MemorySpace,
+    accesses_of,
+    as_tensor,
+    effects_of,
+    element_bits,
+    element_type_of,
+    scalar_type,
+)
 from tlx_xdsl.dialects.tlx.barriers import FenceScope
 from tlx_xdsl.dialects.tlx.signals import Reached
 from tlx_xdsl.dialects.tt import MemSemantic, MemSyncScope, RMWOp
@@ -448,9 +458,17 @@ def _computes(op: Operation) -> Callable[..., Any] | None:
     """Return the function that computes an operation of known operands; None where its result is not followed."""
     if op.regions or not op.results or effects_of(op).accesses or (builder := BUILDERS.get(type(op))) is None:
         return None
-    # Only what is structured asks the planner, and that has regions or accesses.
+    if not all(_is_number(each.type) for each in op.results):
+        return None
+    # Structured operations alone ask the planner: they have regions, accesses, or results that are no numbers.
     kind, run = builder(op, None)
     return run if kind is Kind.PURE else None
+
+
+def _is_number(type_: Attribute) -> bool:
+    tensor = as_tensor(type_)
+    element = type_ if tensor is None else tensor.element_type
+    return element_type_of(element) is not None or isinstance(element, PointerType | IndexType)
 
 
 def _unknown(op: Operation) -> Value:

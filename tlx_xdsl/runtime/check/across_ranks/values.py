@@ -101,12 +101,12 @@ class Growth:
         """
         if not op.name.startswith("arith.") or len(op.results) != 1:
             return UNKNOWN if len(op.results) == 1 else (UNKNOWN,) * len(op.results)
-        if isinstance(op, upstream.ExtSIOp) and isinstance(operands[0], Growing | AtLeast | Ticket):
+        if isinstance(op, arith.ExtSIOp) and isinstance(operands[0], Growing | AtLeast | Ticket):
             return operands[0]
         if isinstance(op, arith.CmpiOp) and len(operands) == 2:
             return self._compared(op.predicate_name, operands[0], operands[1])
         bits = dtype_of(op.results[0].type).itemsize * 8
-        if isinstance(op, upstream.TruncIOp) and isinstance(operands[0], Growing):
+        if isinstance(op, arith.TruncIOp) and isinstance(operands[0], Growing):
             return self.made(operands[0].first, operands[0].step, bits)
         if len(operands) != 2 or dtype_of(op.results[0].type).kind != "i":
             return UNKNOWN

@@ -83,6 +83,16 @@ def test_numbers_that_wrap_around_limit_the_periods():
     assert wide.periods > 2**60
 
 
+def test_casts():
+    growth, narrow = Growth(1), test.TestOp(result_types=[i32]).results[0]
+    assert growth.computed(arith.ExtSIOp(narrow, i64), [Growing(1, 2)]) == Growing(1, 2)
+    assert growth.periods is None
+    wide = test.TestOp(result_types=[i64]).results[0]
+    assert growth.computed(arith.TruncIOp(wide, i32), [Growing(1, 2)]) == Growing(1, 2)
+    assert growth.periods == 2**30
+    assert growth.computed(arith.TruncIOp(wide, i32), [Growing(2**40, 2)]) is UNKNOWN
+
+
 def test_what_a_wait_says_of_a_counter():
     growth, epoch = Growth(1), Growing(1, 1)
     assert not growth.computed(made("slt"), [AtLeast(epoch), epoch])

@@ -10,9 +10,11 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit import volume
 from tlx_xdsl.dialects import tlx as tlx_dialect, tt
+from tlx_xdsl.dialects.tlx.barriers import FenceScope
 from tlx_xdsl.dialects.tt import MemSemantic, MemSyncScope
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.kernels.comm import experts, reduce as kernels
+from tlx_xdsl.kernels.comm.signals import FIRST, REPORT
 from tlx_xdsl.runtime.check.across_ranks.launch import proved_launch
 from tlx_xdsl.runtime.check.run import any_values
 from tlx_xdsl.runtime.simulate.options import Options
@@ -32,6 +34,10 @@ def own(world, count, dtype=np.float32):
     return [np.zeros(count, dtype) for _ in range(world)]
 
 
+def pads_of(world):
+    return symmetric(world, REPORT.value + FIRST.value + 2 * world * PROGRAMS, np.int64)
+
+
 def collective(name, world):
     """Arguments whose programs take several blocks each, the last of them masked."""
     count = PART if name == "all_gather" else world * PART
@@ -39,7 +45,7 @@ def collective(name, world):
     return {
         "x": own(world, count), "staging": symmetric(world, 2 * world * world * PART),
         **({"sums": symmetric(world, PART)} if name == "all_reduce_two_shot" else {}),
-        "pads": symmetric(world, 6 + 2 * world * PROGRAMS, np.int64),
+        "pads": pads_of(world),
         "out": own(world, PART if name == "reduce_scatter" else world * PART),
         **numbers.get(name, {"n": count, "part": PART}), "BLOCK": 8,
     }  # fmt: skip
@@ -85,7 +91,7 @@ def test_what_goes_where_data_says_is_not_proved():
         "x": own(world, capacity * width), "experts": own(world, capacity, np.int32),
         "places": own(world, capacity, np.int32), "counts": own(world, world, np.int32),
         "rows": symmetric(world, world * capacity * width), "numbers": symmetric(world, world * capacity, np.int32),
-        "arrived": symmetric(world, world, np.int32), "pads": symmetric(world, 64, np.int64), "assignments": capacity,
+        "arrived": symmetric(world, world, np.int32), "pads": pads_of(world), "assignments": capacity,
         "width": width, "capacity": capacity, "EXPERTS": 2, "CHOICES": 1, "BLOCK": 8,
     }  # fmt: skip
     found = proof_of(experts.dispatch, arguments, PROGRAMS)
@@ -107,7 +113,7 @@ def moved(op, operand, by):
 
 
 def changed(op, what):
-    """Make a mistake of an operation that signals or waits; gives False for one that is none."""
+    """Make a mistake of an operation that signals, waits or fences."""
     if what == "dropped":
         op.detach()
         op.erase()
@@ -117,18 +123,27 @@ def changed(op, what):
         moved(op, 1, 1 if what == "one more" else -1)
     elif what == "relaxed":
         op.properties["sem"] = IntegerAttr(MemSemantic.RELAXED.value, op.properties["sem"].type)
+    elif isinstance(op, tlx_dialect.FenceOp):
+        op.properties["scope"] = IntegerAttr(FenceScope.GPU.value, op.properties["scope"].type)
     else:
         op.properties["scope"] = IntegerAttr(MemSyncScope.GPU.value, op.properties["scope"].type)
 
 
-WHAT = ("dropped", "of the next counter", "one more", "one less", "relaxed", "of one GPU")
+def mistakes(op):
+    """The mistakes that can be made of an operation."""
+    if isinstance(op, tlx_dialect.FenceOp):
+        return "dropped", "of one GPU"
+    is_relaxed = op.sem.value.data == MemSemantic.RELAXED.value
+    every = "dropped", "of the next counter", "one more", "one less", "of one GPU", "relaxed"
+    return every[: len(every) - is_relaxed]
 
 
 def synchronising(module):
-    """The operations that signal or wait across ranks."""
+    """The operations that signal, wait or fence across ranks."""
     return [
         op for op in module.walk()
-        if isinstance(op, tlx_dialect.WaitSignalOp) or (isinstance(op, tt.AtomicRMWOp) and not op.result.uses)
+        if isinstance(op, tlx_dialect.WaitSignalOp | tlx_dialect.FenceOp)
+        or (isinstance(op, tt.AtomicRMWOp) and not op.result.uses)
     ]  # fmt: skip
 
 
@@ -136,14 +151,16 @@ def synchronising(module):
 def test_no_change_of_a_signal_or_a_wait_stays_proved(name):
     kernel, arguments = getattr(kernels, name), collective(name, 2)
     module = any_values(kernel.source, arguments, Options())
-    count = len(synchronising(module))
-    assert count >= 2
-    for number in range(count):
-        for what in WHAT:
+    made = 0
+    for number, op in enumerate(synchronising(module)):
+        for what in mistakes(op):
+            made += 1
             wrong = module.clone()
             changed(synchronising(wrong)[number], what)
             found = proved_launch(kernel.source, PROGRAMS, arguments, Options(), wrong, None)
             assert not found, (number, what)
+    # A fence, a signal and a wait.
+    assert made >= 2 + 5 + 6
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -226,6 +243,63 @@ def test_other_fences_do_not(how):
     assert "nothing that is followed orders it after" in reason_of(fenced, fenced_arguments(2, how))
 
 
+# The last program of a launch -----------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def counted(buf, pads, out, BUG: tl.constexpr):
+    """Read a block of the rank before. The last program of a launch counts launches: counter 0, with tickets of 1."""
+    rank = tlx.rank(pads)
+    world: tl.constexpr = tlx.world_size(pads)
+    mine, pid, offsets = tlx.peer(pads, rank), tl.program_id(0), tl.arange(0, 16)
+    number = tl.load(mine) + 1
+    target = tlx.peer(buf, (rank + 1) % world) + (number % 2 * 2 + pid) * 16
+    tl.store(target + offsets, offsets)
+    tlx.signal(tlx.peer(pads, (rank + 1) % world), 2 + pid)
+    tlx.signal(tlx.peer(pads, (rank + world - 1) % world), 4 + pid)
+    sem: tl.constexpr = "relaxed" if BUG == "relaxed tickets" else "acq_rel"
+    last = tl.num_programs(0) - (2 if BUG == "the last but one" else 1)
+    if BUG == "the first program":
+        if pid == 0:
+            tl.store(mine, number)
+    elif tl.atomic_add(mine + 1, 1, sem=sem, scope="gpu") == last:
+        if BUG != "not set back":
+            tl.store(mine + 1, 0)
+        tl.store(mine, number)
+    if BUG == "read after the count":
+        number = tl.load(mine)
+    tlx.wait_signal(mine, 2 + pid, number)
+    tlx.wait_signal(mine, 4 + pid, number)
+    source = tlx.peer(buf, rank) + (number % 2 * 2 + pid) * 16
+    tl.store(out + pid * 16 + offsets, tl.load(source + offsets))
+
+
+def counting(bug):
+    return {
+        "buf": symmetric(3, 64, np.int32), "pads": symmetric(3, 6, np.int64), "out": own(3, 32, np.int32), "BUG": bug,
+    }  # fmt: skip
+
+
+def test_the_last_program_counts_launches():
+    found = proof_of(counted, counting(""), 2)
+    assert found, found.reason
+    assert found.launches is None
+
+
+@pytest.mark.parametrize(
+    ("bug", "said"),
+    [
+        ("relaxed tickets", "each program must draw one ticket"),
+        ("the last but one", "each program must draw one ticket"),
+        ("not set back", "the counter must be 0 when a launch begins"),
+        ("read after the count", "the value that is waited for depends on data, or on a number that is not followed"),
+        ("the first program", "what this loads may be what is stored in the same launch"),
+    ],
+)
+def test_another_program_than_the_last_one_may_count(bug, said):
+    assert said in reason_of(counted, counting(bug), 2)
+
+
 # Launches -------------------------------------------------------------------------------------------------------------
 
 
@@ -299,3 +373,16 @@ def test_a_check_has_proofs_of_all_numbers_of_ranks():
     assert "the protocol of 'meet' at ranks=3 is proved for 715,827,882 launches of each rank" in str(report)
     with pytest.raises(InputTypeError):
         tlx_xdsl.check(meet, 1, ranks=(2,), arguments=lambda ranks: 1, BUG="", prove=True)
+
+
+@tlx_xdsl.jit
+def copied_by_tma(desc, pads):
+    tile = desc.load([0, 0])
+    desc.store([0, 0], tile)
+    tlx.signal(tlx.peer(pads, tlx.rank(pads)), 0)
+
+
+def test_descriptors_are_not_followed():
+    given = [tlx_xdsl.TensorDescriptor.from_tensor(np.zeros((16, 16), np.float32), [16, 16]) for _ in range(2)]
+    reason = reason_of(copied_by_tma, {"desc": given, "pads": symmetric(2, 1, np.int32)})
+    assert "tensor descriptors of the host are not followed across ranks" in reason
