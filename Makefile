@@ -169,7 +169,7 @@ bench-cpu: setup ## Measure kernels on this CPU against their rivals; writes the
 	$(BIN)/python benchmarks/cpu/run.py --write $(BENCH_ARGS)
 
 bench-gpu: setup ## Measure launches, and our kernels against their rivals; writes docs/performance.md (needs a Hopper GPU and torch)
-	$(BIN)/python benchmarks/gpu/launch.py
+	$(if $(findstring --quick,$(BENCH_ARGS)),,$(BIN)/python benchmarks/gpu/launch.py)
 	$(BIN)/python benchmarks/gpu/kernels.py $(BENCH_ARGS)
 
 bench-gemm: setup ## Measure GEMMs of many shapes, in 8 bits, in groups, with epilogues, and calls; figures into build/gemm (needs a Hopper GPU and torch)

@@ -4,6 +4,7 @@
     python benchmarks/gpu/kernels.py [--families gemm-fp16,rows,...] [--budget 1150] [--out DIR]
     python benchmarks/gpu/kernels.py --dry             (no GPU: small problems in the interpreter, made-up times)
     python benchmarks/gpu/kernels.py --screen          (our configurations against each other, not the rivals)
+    python benchmarks/gpu/kernels.py --quick           (some problems within 3 minutes, into build/quick)
     python benchmarks/gpu/kernels.py --prepare         (before: what is compiled, ours and torch's, in parallel)
     python benchmarks/gpu/kernels.py --render FILE...  (page and plot from the figures of earlier runs)
         --name performance-rows --title "Speed of rows and of attention to a cache"     (another page)
@@ -52,6 +53,10 @@ RESTARTS, MORE_RESTARTS = 2, 8
 
 BUDGET_S = 1150.0
 """Seconds for all families."""
+
+QUICK_FAMILIES, QUICK_ONLY = ("gemm-bf16", "attention-128-bf16", "rows-softmax"), "4096"
+QUICK_ROUNDS, QUICK_BUDGET_S = 3, 150
+"""Of `--quick`: families, what is in the names of their problems, cool rounds, and seconds."""
 
 
 def child(args: argparse.Namespace) -> int:
@@ -185,6 +190,7 @@ def main() -> None:
     )
     parser.add_argument("--name", default="performance", help="of the files that are written")
     parser.add_argument("--title", default=report.TITLE, help="of the page")
+    parser.add_argument("--quick", action="store_true", help="some problems, within 3 minutes, into build/quick")
     parser.add_argument("--prepare", action="store_true", help="time nothing: compile into the caches on disk")
     parser.add_argument("--family", help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
@@ -197,6 +203,9 @@ def main() -> None:
     if args.family:
         sys.stdout.flush()
         os._exit(child(args))  # a process with a faulted GPU context may not come to its end by itself
+    if args.quick:
+        args.families, args.rounds, args.budget = ",".join(QUICK_FAMILIES), QUICK_ROUNDS, QUICK_BUDGET_S
+        args.out, args.only = args.out or ROOT / "build" / "quick", args.only or QUICK_ONLY
     scratch = Path(tempfile.mkdtemp(prefix="gpu-kernels-"))
     # A dry run and a comparison of our own configurations are no figures for the documentation.
     folder = args.out or (scratch / "out" if args.dry or args.screen else ROOT / "docs")

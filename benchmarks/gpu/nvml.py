@@ -35,6 +35,13 @@ class Gpu:
         failed = self._library.nvmlDeviceGetClockInfo(self._handle, _CLOCK_SM, ctypes.byref(value))
         return None if failed else value.value
 
+    def driver(self) -> str | None:
+        """The version of the driver."""
+        text = ctypes.create_string_buffer(80)
+        if self._library is None or self._library.nvmlSystemGetDriverVersion(text, len(text)):
+            return None
+        return text.value.decode()
+
     def power_w(self) -> float | None:
         """Power that the GPU draws now, in watts."""
         value = ctypes.c_uint()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ import torch
 from benchmarks.gpu import measure, nvml
 from benchmarks.gpu.cases import OURS, Case, Family
 from tlx_xdsl.backend import installed_triton_version
+from tlx_xdsl.backend.assemblers import candidates
 
 COOL_ROUNDS = 7
 HOT_ROUNDS = 3
@@ -230,8 +232,19 @@ def _time(case: Case, record: Record, timer: GpuTimer | DryTimer) -> None:
     record.write(cases={**record.data["cases"], case.name: entry}, running=None)
 
 
+def commit() -> str | None:
+    """The commit that this is a checkout of, with `-dirty` where files differ; None without git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"]
+    try:
+        return subprocess.run(
+            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
 def machine() -> dict[str, Any]:
-    """Describe the machine: versions, GPU and driver."""
+    """Describe the machine: versions, GPU, driver, assembler and commit."""
     found: dict[str, Any] = {
         "torch": torch.__version__,
         "triton": installed_triton_version(),
@@ -244,4 +257,8 @@ def machine() -> dict[str, Any]:
         found["multiprocessors"] = properties.multi_processor_count
         found["cuda"] = torch.version.cuda
         found["cudnn"] = torch.backends.cudnn.version()
+        found["driver"] = nvml.Gpu(torch.cuda.current_device()).driver()
+        newest = int(torch.version.cuda.split(".")[0])
+        found["ptxas"] = str(candidates(90, found["triton"], newest_cuda=newest)[0])
+        found["commit"] = commit()
     return found
