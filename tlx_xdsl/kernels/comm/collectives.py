@@ -52,7 +52,7 @@ _UNIT = 128
 def all_reduce(x: Any, ranks: Ranks, out: Any = None, *, algorithm: Algorithm | None = None) -> Any:
     """Return the sum over all ranks of x, on each rank. `out` may be x. `algorithm` replaces the choice by size.
 
-    Memory on each rank: 2 * world * x bytes in one shot; in two, 2 * x and x / world.
+    Memory on each rank: 2 * world * x bytes in one shot; in two, x and x / world.
 
     Raises TypeError for other types than bf16, fp16 and fp32, ValueError for tensors that are not contiguous.
     """
@@ -188,7 +188,7 @@ def _launch(kernel: Any, ranks: Ranks, given: Sequence[Operand], out: Sequence[O
         return signal // programs % world
 
     def make() -> dict[str, Any]:
-        made = {"staging": ranks.allocate(2 * world * part, dtype)}
+        made = {"staging": ranks.allocate((1 if two_shot else 2) * world * part, dtype)}
         if two_shot:
             made["sums"] = ranks.allocate(part, dtype)
         made["pads"] = pads_of(ranks, kernel.source.name, 2 * world * programs, source_of)

@@ -63,12 +63,12 @@ def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr, L
 
 
 @tlx_xdsl.jit
-def scatter_parts(x, staging, pads, rank, number, n, part, BLOCK: tl.constexpr, LIMIT: tl.constexpr):
+def scatter_parts(x, staging, pads, rank, number, turn, n, part, BLOCK: tl.constexpr, LIMIT: tl.constexpr):
     """Store part s of x to rank s, for all s, and signal; then wait for those that come to this rank."""
     world: tl.constexpr = tlx.world_size(pads)
     for i in tl.static_range(1, world + 1):
         to = after(rank, i, world)
-        target = tlx.peer(staging, to) + place(number % 2, rank, world, part)
+        target = tlx.peer(staging, to) + place(turn, rank, world, part)
         begin = to.to(tl.int64) * part
         for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
             offsets = block * BLOCK + tl.arange(0, BLOCK)
@@ -88,7 +88,7 @@ def reduce_scatter(x, staging, pads, out, n, part, BLOCK: tl.constexpr, LIMIT: t
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
     number = launch_number(pads)
-    scatter_parts(x, staging, pads, rank, number, n, part, BLOCK, LIMIT)
+    scatter_parts(x, staging, pads, rank, number, number % 2, n, part, BLOCK, LIMIT)
     received = tlx.peer(staging, rank)
     for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
@@ -98,21 +98,22 @@ def reduce_scatter(x, staging, pads, out, n, part, BLOCK: tl.constexpr, LIMIT: t
 
 @tlx_xdsl.jit
 def all_reduce_two_shot(x, staging, sums, pads, out, n, part, BLOCK: tl.constexpr, LIMIT: tl.constexpr = None):
-    """Store the sum over ranks of x, of n <= world * part elements; `staging` has [2][world][part], `sums` [part].
+    """Store the sum over ranks of x, of n <= world * part elements; `staging` has [world][part], `sums` [part].
 
     `sums` is there once: it is written after the others have signalled in this launch, so they have read the last one.
+    So is `staging`: who signals that its sums are there has read what it was sent, and all wait for that.
     """
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
     number = launch_number(pads)
-    scatter_parts(x, staging, pads, rank, number, n, part, BLOCK, LIMIT)
+    scatter_parts(x, staging, pads, rank, number, 0, n, part, BLOCK, LIMIT)
     received = tlx.peer(staging, rank)
     mine = tlx.peer(sums, rank)
     begin = rank.to(tl.int64) * part
     for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
         mask = (offsets < part) & (begin + offsets < n)
-        total = sum_of_ranks(received, number % 2, offsets, mask, part, world).to(out.dtype.element_ty)
+        total = sum_of_ranks(received, 0, offsets, mask, part, world).to(out.dtype.element_ty)
         tl.store(mine + offsets, total, mask)
         tl.store(out + begin + offsets, total, mask)
     signal_others(pads, rank, number, 1)

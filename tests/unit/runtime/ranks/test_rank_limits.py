@@ -148,6 +148,6 @@ def test_a_rank_that_is_a_launch_ahead_is_named():
     ((_, counters, _),) = launches._PADS[ranks]
     counters[0][launches.REPORT.value] += 2  # which has the same turn of the memory
     all_reduce(x, ranks, algorithm="one_shot")
-    said = "all_reduce_one_shot: rank 0 gave up waiting for rank 1: signal 3 is 2, and was expected to be 4"
+    said = "all_reduce_one_shot: rank 0 gave up waiting for rank 1: signal 257 is 2, and was expected to be 4"
     with pytest.raises(RuntimeError, match=said):
         check_waits(ranks)

@@ -75,8 +75,8 @@ def reason_of(*given, **named):
 def test_collectives_are_proved_for_any_number_of_launches(name, world):
     found = proof_of(getattr(kernels, name), collective(name, world), PROGRAMS)
     assert found, found.reason
-    # Memory takes turns.
-    assert (found.launches, found.period) == (None, 2)
+    # Memory takes turns where no later signal says that it was read.
+    assert (found.launches, found.period) == (None, 1 if name == "all_reduce_two_shot" else 2)
 
 
 def test_a_wait_with_a_limit_is_proved():
@@ -163,7 +163,7 @@ def test_no_change_of_a_signal_or_a_wait_stays_proved(name):
     assert made >= 2 + 5 + 6
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "all_reduce_two_shot"])
 def test_one_buffer_where_launches_take_turns(name):
     def without_turns(module):
         for op in [*module.walk()]:
@@ -174,12 +174,8 @@ def test_one_buffer_where_launches_take_turns(name):
                 op.result.replace_all_uses_with(zero.result)
 
     found = proof_of(getattr(kernels, name), collective(name, 2), PROGRAMS, change=without_turns)
-    if name == "all_reduce_two_shot":
-        # Its second signals come after the reads, and all ranks wait for them before they launch again.
-        assert found, found.reason
-    else:
-        assert "in its launch" in found.reason.message
-        assert "orders it after" in found.reason.message
+    assert "in its launch" in found.reason.message
+    assert "orders it after" in found.reason.message
 
 
 # Fences ---------------------------------------------------------------------------------------------------------------
