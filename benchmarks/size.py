@@ -43,25 +43,25 @@ BUDGETS: dict[str, float] = {
     "backend": 20_500,
     # Of torch: what a library asks of a GPU that is not there.
     "compat": 12_000,
-    "cpu": 121_500,
+    "cpu": 130_500,
     "decompile": 24_000,
     "dialects": 69_500,
     "frontend": 76_000,
     "gate": 9_500,
-    "interpreter": 103_000,
-    "kernels": 131_500,
+    "interpreter": 105_000,
+    "kernels": 142_000,
     "language": 24_500,
     "layouts": 23_500,
     "numerics": 17_500,
-    "ptx": 88_000,
-    "runtime": 133_500,
+    "ptx": 88_500,
+    "runtime": 153_000,
     "sass": 25_500,
     "text": 14_000,
     "timing": 56_500,
-    "tools": 69_000,
+    "tools": 69_500,
     "torch": 3_000,
     "transforms": 139_000,
-    "ttl": 197_500,
+    "ttl": 204_500,
     # 1,067,500 before. Of what came then, proofs of aliases, truncation, tensor memory and tails took 5,900; chosen
     # pointers, block pointers and device functions on the CPU 3,500; what runs and launches have in common 3,700; what
     # masks hide, dependent launches and starts of clusters 4,000; records for programs 2,800. Then final code: machine
@@ -83,9 +83,13 @@ BUDGETS: dict[str, float] = {
     # JSON, tools for agents and lint with proofs 5,500; diffs that keep names, and their pages, 6,000; layouts and
     # lifetimes as pictures 8,500; torch.compile on CPUs and a stand-in for a GPU 4,000; quotients and remainders as
     # dimensions, pieces of tiles, rows gathered whole 7,500; CPUs of other systems and upstream's pipeline 2,200.
-    "total": 1_472_000,
-    "core": 1_023_000,
-    "compiler": 757_000,
+    # Proofs across ranks 15,500, engines and the PTX machine for several GPUs, limits that end, timelines of ranks
+    # 6,500; cross-entropy of a linear layer 8,000; products whose rows travel by columns 1,200; on the CPU operands
+    # that are read in place and dot instructions 4,500, regions that choose and scans in parts 4,000; TTL's rows,
+    # sums in registers, single tiles 6,500. A generic way for maxima that keep NaN went.
+    "total": 1_522_000,
+    "core": 1_046_500,
+    "compiler": 761_500,
     IMPORTS: 7.5,
     SMALL_FILES: 100,
     FULLEST: 30,

@@ -18,7 +18,9 @@ from .ring import IMAGES
 PICTURE = "all-gather-gemm.svg"
 RANKS = 2
 ROWS = {
-    "partition 2": "copier",
+    "partition 2": "copier 1",
+    "partition 3": "copier 2",
+    "partition 4": "copier 3",
     "partition 1": "producer",
     "the default task": "consumer",
     "wgmmas of the default task": "tensor core",
@@ -27,8 +29,8 @@ ROWS = {
 
 
 def timeline() -> Timeline:
-    """Return what one program of each rank does for 256 rows of A on each, K of 128 and N of 256."""
-    shapes = (256, 128), (128, 256)
+    """Return what one program of each rank does for 128 rows of A on each, K of 64 and N of 256."""
+    shapes = (128, 64), (64, 256)
     a, b = ([np.zeros(shape, ml_dtypes.bfloat16) for _ in range(RANKS)] for shape in shapes)
     (launch,) = products.ALL_GATHER_GEMM.prepare((a, b, None), (SimulatedRanks(RANKS), None)).launches
     named = {**launch.arguments, **launch.constexprs, "num_warps": launch.num_warps, "ranks": RANKS}

@@ -237,7 +237,7 @@ def known_options(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return options or {}
 
 
-ORDERS = ("stage", "schedule", "seed", "order", "trace", "keep_going")
+ORDERS = ("stage", "schedule", "seed", "order", "steps", "trace", "keep_going")
 """Options of one run that `check` has not: it goes through stages and orders itself."""
 
 
@@ -270,6 +270,7 @@ def run_options(
     keep_going: bool = False,
     profile: bool = False,
     order: Orders | None = None,
+    steps: StepObserver | None = None,
     passes: Sequence[str] = (),
     ranks: int = 0,
     launches: int = 1,

@@ -254,7 +254,7 @@ def test_returns_that_are_refused(body: Any, message: str) -> None:
         operations(kernel_of(body))
 
 
-def test_a_sum_whose_type_nobody_says():
+def test_a_sum_whose_type_is_open():
     """The buffers have two types, so that a fill without a type may be either."""
 
     @ttl.operation(grid=(1, 1))
