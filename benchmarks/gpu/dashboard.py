@@ -4,8 +4,8 @@
     python -m benchmarks.gpu.dashboard --add FILE       (takes the figures of a run into docs/figures.json first)
         --set commit=0123abcd --set driver=580.159.04   (what the file does not say)
 
-FILE is what benchmarks/gpu/kernels.py (performance.json) or benchmarks/gpu/ranks.py (ranks-N.json) has written. Its
-families replace those of the same name and card.
+FILE is what kernels.py (performance.json), ranks.py (ranks-N.json) or linear_cross_entropy.py of benchmarks/gpu has
+written. Its families replace those of the same name and card.
 
 A record has `family`, `title`, `unit`, `card`, `date`, `commit`, `driver`, `ptxas`, `clock` (null where that was not
 recorded), `versions` of the peers, and `cases`: `problem`, `ours`, `peers`, and `ratio`, which is above 1 where we are
@@ -168,7 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if args.add:
         try:
             run = json.loads(args.add.read_text(encoding="utf-8"))
-            added = of_kernels(run) if "families" in run else of_ranks(run)
+            # What other programs write are records.
+            added = run if isinstance(run, list) else of_kernels(run) if "families" in run else of_ranks(run)
         except (OSError, ValueError, KeyError, TypeError) as error:
             parser.error(f"--add: expected figures of kernels.py or ranks.py in '{args.add}': {error!r}")
         for record in added:

@@ -61,6 +61,17 @@ def _gpu() -> str:
     return "" if capability == (9, 0) else f"{torch.cuda.get_device_name()} ({capability[0]}.{capability[1]})"
 
 
+def commit() -> str | None:
+    """The commit that this is a checkout of, with `-dirty` where files differ; None without git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"]
+    try:
+        return subprocess.run(
+            command, cwd=os.path.dirname(__file__), capture_output=True, text=True, check=True
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
 def cool_rounds(
     candidates: Mapping[str, Candidate],
     rounds: int = 7,

@@ -17,6 +17,7 @@ below 1 is faster. Rank 0 prints, and writes `ranks-<world>.json` to DIR after e
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import random
@@ -29,7 +30,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.gpu.measure import median, need_hopper, relative_error
+from benchmarks.gpu import nvml
+from benchmarks.gpu.measure import commit, median, need_hopper, relative_error
 
 need_hopper(Path(__file__).name)
 
@@ -68,6 +70,9 @@ class Run:
             "world": self.world,
             "torch": torch.__version__,
             "nccl": ".".join(str(each) for each in torch.cuda.nccl.version()),
+            "date": datetime.date.today().isoformat(),
+            "driver": nvml.Gpu(torch.cuda.current_device()).driver(),
+            "commit": commit(),
         }
         self.generator = torch.Generator("cuda").manual_seed(7 + self.rank)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -232,17 +231,6 @@ def _time(case: Case, record: Record, timer: GpuTimer | DryTimer) -> None:
     record.write(cases={**record.data["cases"], case.name: entry}, running=None)
 
 
-def commit() -> str | None:
-    """The commit that this is a checkout of, with `-dirty` where files differ; None without git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"]
-    try:
-        return subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
 def machine() -> dict[str, Any]:
     """Describe the machine: versions, GPU, driver, assembler and commit."""
     found: dict[str, Any] = {
@@ -260,5 +248,5 @@ def machine() -> dict[str, Any]:
         found["driver"] = nvml.Gpu(torch.cuda.current_device()).driver()
         newest = int(torch.version.cuda.split(".")[0])
         found["ptxas"] = str(candidates(90, found["triton"], newest_cuda=newest)[0])
-        found["commit"] = commit()
+        found["commit"] = measure.commit()
     return found

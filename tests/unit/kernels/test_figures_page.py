@@ -75,7 +75,9 @@ def test_sentences_quote_the_records():
 def test_the_page_of_kernels_quotes_the_records():
     text = (ROOT / "docs/kernels.md").read_text()
     rows = [line.split("|")[1:-1] for line in text.splitlines() if re.match(r"\| [^|]*\| \d+\.\d \| \d+\.\d \|", line)]
-    both, in_bf16, longer, forward = record("linear-cross-entropy")["cases"]
+    cases = {case["problem"].removeprefix("forward "): case for case in record("linear-cross-entropy")["cases"]}
+    both, forward = cases["and both gradients"], cases["alone"]
+    in_bf16, longer = (cases[f"and both gradients, {each}"] for each in ("sums in bf16", "4096 rows"))
     said = {name.strip(): [each.strip() for each in row] for name, *row in rows}
     assert said["`linear_cross_entropy`"][0] == f"{both['ours']:.1f}"
     assert said["`linear_cross_entropy`"][3] == f"{forward['ours']:.1f}"
@@ -84,7 +86,7 @@ def test_the_page_of_kernels_quotes_the_records():
     for name, peer in (
         ("torch", "torch"),
         ("`torch.compile`", "torch.compile"),
-        ("Liger 0.8.5 (sums in bf16)", "liger"),
+        ("Liger 0.8.5 (sums in bf16)", "Liger"),
     ):
         assert said[name][0] == f"{both['peers'][peer]:.1f}"
         assert said[name][3] == f"{forward['peers'][peer]:.1f}"
@@ -116,9 +118,9 @@ def test_runs_of_rows_become_the_committed_records():
         assert record(each["family"]) == each
 
 
-@pytest.mark.parametrize("script", ["benchmarks/gpu/launch.py", "benchmarks/gpu/kernels.py"])
+@pytest.mark.parametrize("script", ["launch.py", "kernels.py", "linear_cross_entropy.py"])
 def test_without_a_gpu_programs_say_so_in_one_line(script, tmp_path):
-    command = [sys.executable, str(ROOT / script), *(["--quick"] if "kernels" in script else [])]
+    command = [sys.executable, str(ROOT / "benchmarks/gpu" / script), *(["--quick"] if script == "kernels.py" else [])]
     environment = {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
     assert done.returncode == 1
