@@ -29,7 +29,6 @@ from tlx_xdsl.runtime.driver.phases import Clock
 from tlx_xdsl.runtime.driver.reproducible import reproducible
 from tlx_xdsl.runtime.driver.specialization import Specialization
 
-from ..documents import document, show_texts
 from ..entry import STARTED
 from ..launch_line.kernel_options import STAGES
 from ..launch_line.request import Request, read
@@ -72,6 +71,9 @@ def run(args: argparse.Namespace) -> None:
         say(warning)
     facts: dict[str, Any] = {"kernel": source.name, "target": specialization.target, "warnings": warnings}
     if args.output == "-":
+        # Documents know all errors of the compiler, of which nothing is loaded for what was compiled before.
+        from ..documents import show_texts
+
         show_texts(facts, {stage: getattr(products, stage) for stage in written}, args.format)
         return
     stages: dict[str, str | bytes] = {stage: getattr(products, stage) for stage in _TEXT}
@@ -88,6 +90,8 @@ def run(args: argparse.Namespace) -> None:
     clock.lap("write")
     if args.format == "json":
         facts |= {"files": [*map(str, paths)], "missing": missing, "times_ms": clock.times, **_report_as_json(products)}
+        from ..documents import document
+
         print_document(document("tlx compile", {**facts, "cached": None if found is None else str(found)}))
     elif not args.quiet:
         by = "" if job.upto is None else f", Triton {products.triton_version}"
