@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -37,6 +38,31 @@ class SymmetricTensor:
         if rank != self.rank:
             raise ValueError(f"the kernel of rank {rank} gets its argument in its own process, of rank {self.rank}")
         return peers_of(self.table, len(self.addresses), self.element)
+
+
+class DeviceRanks(ABC):
+    """The common part of engines of GPUs: each process has one rank, and torch's tensors are its memory."""
+
+    _torch: Any
+
+    @abstractmethod
+    def allocate(self, shape: int | Sequence[int], dtype: Any) -> SymmetricTensor:
+        """Allocate memory that all ranks reach. All ranks call this, in one order."""
+
+    @abstractmethod
+    def barrier(self) -> None:
+        """Wait on the host until all ranks have come here, and what their GPUs were given before has ended."""
+
+    def signals(self, count: int) -> SymmetricTensor:
+        """Allocate `count` counters on each rank, int64 zeros. They are zero on all ranks when this returns."""
+        pads = self.allocate(count, self._torch.int64)
+        pads.local.zero_()
+        self.barrier()
+        return pads
+
+    def pointers(self, tensor: SymmetricTensor) -> tuple[int, ...]:
+        """Return the address of a symmetric tensor on each rank."""
+        return tensor.addresses
 
 
 def element_of(engine: str, dtype: Any) -> str:

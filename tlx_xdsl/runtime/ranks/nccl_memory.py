@@ -20,10 +20,10 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from .device_tensor import SymmetricTensor, element_of, sizes_of, symmetric_tensor
+from .device_tensor import DeviceRanks, SymmetricTensor, element_of, sizes_of, symmetric_tensor
 
 
-class NcclRanks:
+class NcclRanks(DeviceRanks):
     """The engine (`engine.Ranks`) of the ranks of a communicator of nccl4py.
 
     limit_ns: nanoseconds after which kernels of `tlx_xdsl.kernels.comm` stop waiting for another rank; None for never.
@@ -70,17 +70,6 @@ class NcclRanks:
             for rank in range(self.world_size)
         ]
         return symmetric_tensor("NcclRanks", local, addresses, self.rank, local.device, window, element)
-
-    def signals(self, count: int) -> SymmetricTensor:
-        """Allocate `count` counters on each rank, int64 zeros. They are zero on all ranks when this returns."""
-        pads = self.allocate(count, self._torch.int64)
-        pads.local.zero_()
-        self.barrier()
-        return pads
-
-    def pointers(self, tensor: SymmetricTensor) -> tuple[int, ...]:
-        """Return the address of a symmetric tensor on each rank."""
-        return tensor.addresses
 
     def barrier(self) -> None:
         """Wait on the host until all ranks have come here, and what their GPUs were given before has ended.

@@ -18,10 +18,10 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from .device_tensor import SymmetricTensor, element_of, sizes_of, symmetric_tensor
+from .device_tensor import DeviceRanks, SymmetricTensor, element_of, sizes_of, symmetric_tensor
 
 
-class TorchRanks:
+class TorchRanks(DeviceRanks):
     """The engine (`engine.Ranks`) of the ranks of a process group of torch's, by default of all.
 
     limit_ns: nanoseconds after which kernels of `tlx_xdsl.kernels.comm` stop waiting for another rank; None for never.
@@ -100,17 +100,6 @@ class TorchRanks:
             raise RuntimeError(f"TorchRanks.allocate: expected an address of each rank's memory, got {starts}")
         addresses = [start + distance for start in starts]
         return symmetric_tensor("TorchRanks", local, addresses, self.rank, self.device, handle, element)
-
-    def signals(self, count: int) -> SymmetricTensor:
-        """Allocate `count` counters on each rank, int64 zeros. They are zero on all ranks when this returns."""
-        pads = self.allocate(count, self._torch.int64)
-        pads.local.zero_()
-        self.barrier()
-        return pads
-
-    def pointers(self, tensor: SymmetricTensor) -> tuple[int, ...]:
-        """Return the address of a symmetric tensor on each rank."""
-        return tensor.addresses
 
     def barrier(self) -> None:
         """Wait on the host until all ranks have come here, and what their GPUs were given before has ended."""
