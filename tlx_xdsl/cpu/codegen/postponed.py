@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from xdsl.dialects import memref as upstream, scf
+from xdsl.dialects import memref as upstream
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects import linalg, memref
@@ -30,8 +30,6 @@ from .builder import I32, I64, PTR, Builder, Value, constant
 from .forwarding import buffer_of, may_write, views_of
 from .views import Number, View, address, as_value
 
-_CONTROL = (scf.WhileOp, scf.ConditionOp, scf.ForOp, scf.IfOp, scf.YieldOp)
-"""Operations that write what is inside of them, and nothing else."""
 _EMPTY, _COPIED, _DIRECT = range(3)
 """What was done for a tile so far: nothing, a fill and some copies, or a note of its source."""
 
@@ -175,7 +173,8 @@ def _load_of(product: Operation, buffer: SSAValue) -> dict[Operation, Postponed]
         is_after_fill = is_after_fill or op in fills
         op = op.next_op
     while op is not None and op is not product:
-        if any(not isinstance(inner, _CONTROL) and may_write(inner) for inner in op.walk()):
+        # Control flow writes what is inside of it, and nothing else.
+        if any(inner.dialect_name() != "scf" and may_write(inner) for inner in op.walk()):
             return {}
         op = op.next_op
     return {each: wait for each in (alloc, *fills, *copies)} if op is not None and is_after_fill else {}
