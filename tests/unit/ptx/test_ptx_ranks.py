@@ -8,10 +8,13 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit import volume
 from tests.unit.kernels.references import DTYPES
+from tlx_xdsl.backend.options import installed_triton_version
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.kernels.comm import collectives, products
 from tlx_xdsl.ptx import PtxRace
 from tlx_xdsl.ptx.read.faults import PtxBudget
+
+IS_LOCATED = not (installed_triton_version() or "").startswith("3.6")
 
 # Kernels are read by the frontend, not run by Python.
 # pyright: basic
@@ -110,7 +113,9 @@ def test_scopes_that_are_too_narrow_are_found(how, remedy):
     said = str(raised.value)
     assert remedy in said
     assert "of rank 1" in said
-    assert "test_ptx_ranks.py:" in said
+    # The PTX of older versions does not say where a function of the language was called.
+    places = ("test_ptx_ranks.py:",) if IS_LOCATED else ("test_ptx_ranks.py:", "language/tlx/ranks.py:")
+    assert any(place in said for place in places)
 
 
 def test_a_lost_signal_ends_with_the_time():
