@@ -56,7 +56,7 @@ BUDGET_S = 1150.0
 
 QUICK_FAMILIES, QUICK_ONLY = ("gemm-bf16", "attention-128-bf16", "rows-softmax"), "4096"
 QUICK_ROUNDS, QUICK_BUDGET_S = 3, 150
-"""Of `--quick`: families, what is in the names of their problems, cool rounds, and seconds."""
+"""Families of `--quick`, what is in the names of their problems, cool rounds, and seconds."""
 
 
 def child(args: argparse.Namespace) -> int:

@@ -61,7 +61,7 @@ def losses() -> dict[str, Loss]:
         from quack.linear_cross_entropy import chunked_linear_cross_entropy
 
         found["QuACK"] = chunked_linear_cross_entropy
-    except Exception as error:
+    except Exception as error:  # likewise: it compiles while it is imported
         print(f"no QuACK: {error!r}"[:300])
     return found
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from tests.fuzz.pool import Ending, report
 from tests.fuzz.ttl import TOGETHER, has_compiler, prepare, trial as compare
-from tests.fuzz.ttl_programs import Array, Case, Unfit
+from tests.fuzz.ttl_programs import Array, Case, Unfit, case as case_of
 from tests.fuzz.ttl_types import BINARY, FLOATS, INTEGERS, NAMES, STORAGE, UNARY, as_held, met
 from tlx_xdsl.ttl.formats import named
 
@@ -583,12 +583,7 @@ class Maker:
 
 def case(number: int, size: int | None = None) -> Case:
     """The case of a number: always the same one. With `size`, that many operations."""
-    for attempt in range(100):
-        try:
-            return Maker(number + 1_000_003 * attempt, size).case()
-        except Unfit:
-            continue
-    raise AssertionError(number)
+    return case_of(number, size, Maker)
 
 
 def trial(number: int) -> Ending:

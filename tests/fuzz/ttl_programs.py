@@ -452,11 +452,11 @@ class Unfit(Exception):
     """The numbers of a case are too large, or its blocks."""
 
 
-def case(number: int, size: int | None = None) -> Case:
-    """The case of a number: always the same one. With `size`, that many operations."""
+def case(number: int, size: int | None = None, maker: Any = Maker) -> Case:
+    """The case of a number that `maker` makes: always the same one. With `size`, that many operations."""
     for attempt in range(100):
         try:
-            return Maker(number + 1_000_003 * attempt, size).case()
+            return maker(number + 1_000_003 * attempt, size).case()
         except Unfit:
             continue
     raise AssertionError(number)

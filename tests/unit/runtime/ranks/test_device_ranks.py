@@ -6,19 +6,11 @@ import sys
 import pytest
 
 import tlx_xdsl
-from tests.unit.kernels import stand_in_torch
 from tests.unit.kernels.stand_in_torch import Device, Tensor
 from tests.unit.runtime.ranks.fake_device_libraries import InitStatus, Libraries, WindowFlag
 from tlx_xdsl.kernels.comm import all_reduce
 
 ENGINES = ("NvshmemRanks", "NcclRanks")
-
-
-@pytest.fixture
-def torch(monkeypatch):
-    made = stand_in_torch.install(monkeypatch)
-    made.devices = 2
-    return made
 
 
 @pytest.fixture

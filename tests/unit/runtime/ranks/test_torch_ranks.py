@@ -8,7 +8,6 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.kernels import stand_in_torch
 from tests.unit.kernels.stand_in_torch import Device, Dtype, Tensor
 from tests.unit.runtime.jit.jit_kernels import DType, FakeTensor
 from tests.unit.runtime.ranks.fake_symmetric_memory import FakeDistributed
@@ -23,13 +22,6 @@ from tlx_xdsl.kernels.comm import (
 )
 from tlx_xdsl.runtime.ranks.simulated import SimulatedRanks
 from tlx_xdsl.runtime.ranks.torch_memory import TorchRanks
-
-
-@pytest.fixture
-def torch(monkeypatch):
-    made = stand_in_torch.install(monkeypatch)
-    made.devices = 2
-    return made
 
 
 @pytest.fixture
