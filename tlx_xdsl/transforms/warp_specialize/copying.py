@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerType, i32
+from xdsl.dialects.builtin import IntegerType, StringAttr, UnitAttr, i32
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
@@ -18,8 +18,10 @@ from tlx_xdsl.dialects.arith import TruncIOp
 from tlx_xdsl.dialects.scf import WhileOp
 
 from ..rewriting import constant, constant_integer
+from .refusal import refusal_at
 from .rings import CountKey
 from .slices import Slice
+from .tasks_of import NOTE, REST, UNEVEN
 
 
 class Code:
@@ -99,6 +101,10 @@ class Copier:
     slice_: Slice
     points: dict[Operation, tuple[CountKey, Point]]
     """Operations in whose place something else is written, and what counts how often that was passed."""
+    most: Callable[[Code, SSAValue, dict[SSAValue, SSAValue]], SSAValue | None] = lambda *_: None
+    """Write the most that the bound of a loop is in any copy of the task; None where all copies have the same."""
+    release: Callable[[Operation], Point] | None = None
+    """Gives what stands for a point in the turns that other copies have more; None for a task that does these."""
 
     def block(
         self, source: Block, code: Code, values: dict[SSAValue, SSAValue], counts: dict[CountKey, SSAValue]
@@ -172,6 +178,10 @@ class Copier:
         carried_counts = [key for key in passed if key not in by_turn]
         numbers = sorted(self.slice_.carried.get(op, ()))
         lower, upper, step = (values.get(value, value) for value in (op.lb, op.ub, op.step))
+        most = self.most(code, op.ub, values) if passed else None
+        if most is not None and carried_counts:
+            raise refusal_at(op, "groups of warps would do other loops inside of this one, each for another time")
+        upper = most if most is not None and self.release is None else upper
 
         inner = Block(arg_types=[op.lb.type, *(op.iter_args[n].type for n in numbers), *[i32] * len(carried_counts)])
         arguments = [body.args[0], *(body.args[1 + n] for n in numbers)]
@@ -200,15 +210,35 @@ class Copier:
         starts += [counts[key] for key in carried_counts]
         code.at = op
         if by_turn:
-            turns = turn_count(code, lower, upper, step)
+            turns = turn_count(code, lower, upper if most is None else most, step)
         loop = code.add(scf.ForOp(lower, upper, step, starts, inner))
         loop.attributes.update(op.attributes)
         same([op.results[n] for n in numbers], loop.results, values)
+        if most is not None and self.release is not None:
+            loop.attributes[UNEVEN] = UnitAttr()
+            own = turn_count(code, lower, upper, step)
+            self._rest(body, code, counts, own, turns)  # pyright: ignore[reportPossiblyUnboundVariable]
         for key in by_turn:
             counts[key] = plus(code, counts[key], turns)  # pyright: ignore[reportPossiblyUnboundVariable]
         for key, result in zip(carried_counts, loop.results[len(numbers) :], strict=True):
             result.name_hint = counts[key].name_hint or "filled"
             counts[key] = result
+
+    def _rest(
+        self, body: Block, code: Code, counts: dict[CountKey, SSAValue], own: SSAValue, turns: SSAValue
+    ) -> None:
+        """Write the turns that other copies of the task have more: each gives its slots back, unread."""
+        assert self.release is not None, "asked for"
+        block = Block(arg_types=[i32])
+        block.args[0].name_hint, block.args[0].location = "rest", body.args[0].location
+        within = Code(block)
+        for point in [op for op in body.ops if op in self.points]:
+            within.at = point
+            self.release(point)(within, {}, plus(within, counts[self.points[point][0]], block.args[0]))
+        within.add(scf.YieldOp())
+        loop = code.add(scf.ForOp(own, turns, code.number(1), [], block))
+        loop.attributes[REST] = UnitAttr()
+        loop.attributes[NOTE] = StringAttr("other consumers have these turns; an arrival must not be for a block before")
 
     def _if(self, op: scf.IfOp, code: Code, values: dict[SSAValue, SSAValue], counts: dict[CountKey, SSAValue]) -> None:
         keys = list(self._passed(op))

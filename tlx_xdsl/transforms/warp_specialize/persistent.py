@@ -20,11 +20,15 @@ tt.func public @f(%n: i32, %grid_x: i32 {tlx.host_value = "grid[0]"}) {
     ...
 ```
 A kernel whose programs may wait for each other stays as it is: one that waits might run before the other.
+
+With `groups`, a turn of the loop is a program for each of so many groups of warps (`joined_programs.py`), along the
+axis whose programs load the same blocks; where there is none, there is one group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith as upstream, scf
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr, UnitAttr, i32
@@ -37,10 +41,12 @@ from tlx_xdsl.analysis.structure.sums import Sums
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, is_set
 from tlx_xdsl.dialects.llvm import AssumeOp
+from tlx_xdsl.text.diagnostics import report_remark
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 from .accesses.arguments import HOST_VALUE, add_argument, add_conditions, new_name
 from .accesses.facts import Facts
+from .joined_programs import joined_size, program_of_group, shared_axis
 from .tasks_of import NOTE, TILES
 
 _COORDINATES = (tt.GetProgramIdOp, tt.GetNumProgramsOp)
@@ -51,19 +57,23 @@ _ALONE = (
 """Operations that have an effect, and wait for no other program."""
 
 
+@dataclass(frozen=True)
 class MakePersistentPass(Pass):
     """Let the programs of all kernels of a module take several tiles each."""
 
     name = "tlx-ws-make-persistent"
 
+    groups: int = 1
+    """Groups of warps, each of which does a program of the plain launch at a time."""
+
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for function in ops_of(op, tt.FuncOp):
             if function.is_kernel and len(function.body.blocks) == 1:
-                _make_persistent(function)
+                _make_persistent(function, self.groups)
 
 
-def _make_persistent(function: tt.FuncOp) -> None:
+def _make_persistent(function: tt.FuncOp, groups: int) -> None:
     coordinates = ops_of(function, *_COORDINATES)
     if not coordinates or _is_persistent(function):
         return
@@ -73,8 +83,17 @@ def _make_persistent(function: tt.FuncOp) -> None:
     axes = sorted({op.axis.value.data for op in coordinates})
     add_conditions(function, [f"grid[{axis}] == 1" for axis in range(3) if axis not in axes])
     sizes = {axis: _grid_size(function, axis) for axis in axes}
-    loop, anchor = _loop(function, list(sizes.values()))
-    _number(coordinates, loop.body.block.args[0], sizes, anchor)
+    shared = shared_axis(function) if groups > 1 else None
+    if groups > 1 and shared is None:
+        report_remark(function, "one group of warps has a program: those that follow each other load nothing alike")
+    end = function.body.blocks[0].last_op
+    assert end is not None, "a function ends in a return"
+    steps = {axis: joined_size(end, size, groups) if axis == shared else size for axis, size in sizes.items()}
+    loop, anchor = _loop(function, list(steps.values()))
+    numbers = _numbers(loop.body.block.args[0], steps, anchor)
+    if shared is not None:
+        numbers[shared] = program_of_group(function, anchor, numbers[shared], sizes[shared], groups)
+    _number(coordinates, loop.body.block.args[0], sizes, numbers)
 
 
 def _is_persistent(function: tt.FuncOp) -> bool:
@@ -150,14 +169,21 @@ def _stays(op: Operation, facts: Facts) -> bool:
     return is_constant or (is_number and all(facts.value_is_of_launch(result) for result in op.results))
 
 
-def _number(coordinates: Sequence[Operation], tile: SSAValue, sizes: dict[int, SSAValue], anchor: Operation) -> None:
-    """Let the program's numbers be those of the tile."""
+def _numbers(tile: SSAValue, sizes: dict[int, SSAValue], anchor: Operation) -> dict[int, SSAValue]:
+    """Insert the numbers along each axis that a tile has."""
     numbers: dict[int, SSAValue] = {}
     left, axes = tile, list(sizes)
     for axis in axes[:-1]:
         numbers[axis] = insert_before(anchor, upstream.RemSIOp(left, sizes[axis])).result
         left = insert_before(anchor, upstream.DivSIOp(left, sizes[axis])).result
     numbers[axes[-1]] = left
+    return numbers
+
+
+def _number(
+    coordinates: Sequence[Operation], tile: SSAValue, sizes: dict[int, SSAValue], numbers: dict[int, SSAValue]
+) -> None:
+    """Let the program's numbers be those of the tile."""
     for op in coordinates:
         assert isinstance(op, _COORDINATES)
         values = numbers if isinstance(op, tt.GetProgramIdOp) else sizes

@@ -22,7 +22,12 @@ class Decisions:
     split_masks: bool | None = None
     """Turns of a loop in which masks hide nothing run in a loop without masks."""
     groups: int | None = None
-    """Consumers, each with its part of the rows: 1 or 2."""
+    """Consumers, each with its part of the rows, or with a program of its own: 1 to 3."""
+    join: bool | None = None
+    """Each consumer has a program of the plain launch to itself; programs take several tiles then."""
+    order: int | None = None
+    """Tiles of a persistent kernel come as they are numbered (0), those with many turns before others that load the same
+    (1), or before all others (2)."""
     depth: int | None = None
     """Slots of a ring that a loop fills."""
     outer_depth: int | None = None
@@ -54,9 +59,12 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     wanted: list[tuple[str, dict[str, int | bool]]] = [("tlx-ws-structure-returns", {})]
     if decisions.delay_scales is not False:
         wanted.append(("tlx-ws-delay-scales", {}))
-    if decisions.persistent:
-        wanted.append(("tlx-ws-make-persistent", {}))
-    if groups > 1:
+    join = bool(decisions.join) and groups > 1
+    if decisions.persistent or join:
+        wanted.append(("tlx-ws-make-persistent", {"groups": groups if join else 1}))
+        if decisions.order:
+            wanted.append(("tlx-ws-order-tiles", {"spread": decisions.order > 1}))
+    if groups > 1 and not join:
         wanted.append(("tlx-ws-split-rows", {"groups": groups}))
     wanted.append(("tlx-ws-form-descriptors", {}))
     rings: dict[str, int | bool] = {

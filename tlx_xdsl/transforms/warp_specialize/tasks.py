@@ -62,16 +62,16 @@ from ..captures import isolate
 from ..rewriting import Pass
 from .copying import Code, Copier, Point
 from .early_loads import check_early
+from .growth import growth
 from .refusal import refusal_at
 from .rings import SMEM, CountKey, Filling, Ring, depends_on_replica, fillings_of, rings_of
 from .slices import Slice, drop_idle, is_only_read, writes_memory
 from .stores.pieces import buffers_of_pieces
 from .tasks_of import NOTE, REPLICAS
 
-TWO_GROUPS = 8
-"""Warps of two warp groups."""
-MOST_REGISTERS = 240
-"""Registers of each thread of two warp groups beside a producer that keeps 24: together those of a multiprocessor."""
+MOST_REGISTERS = {8: 240, 12: 160}
+"""Registers of each thread of two or three warp groups, by their warps, beside a producer that keeps 24 or 32: together
+those of a multiprocessor."""
 MOST_SLOTS = 4
 """Slots of a ring: more hide no more latency on an H200."""
 RESERVED_BYTES = 4096
@@ -91,7 +91,7 @@ class FormTasksPass(Pass):
     num_warps: int = 0
     """Warps of a consumer; 0 for 4 where the rows are split, and those of the kernel otherwise."""
     registers: int = 0
-    """Registers of each thread of a consumer; 0 for 240 where there are two warp groups on Hopper."""
+    """Registers of each thread of a consumer; 0 for 240 or 160 where there are two or three warp groups on Hopper."""
 
     overlay: bool = False
     """Results will be staged in the memory of rings that are done."""
@@ -348,6 +348,28 @@ class _Former:
             values[load.result] = code.value(_read(code, view, load), load.result.name_hint)
         code.add(ttng.ArriveBarrierOp(operands=[_at(code, held.empty, stage), None], properties={"count": _ONE}))
 
+    def _give_back(
+        self, filling: Filling, held: _Memory, code: Code, _values: dict[SSAValue, SSAValue], count: SSAValue
+    ) -> None:
+        """Write the consumer's part of a turn that it does not have: wait for a slot, give it back."""
+        assert filling.ring is not None
+        stage, phase = code.place(count, filling.ring.depth, "")
+        true = code.value(arith.ConstantOp(BoolAttr.from_bool(True), i1))
+        code.add(_wait(_at(code, held.full, stage), phase, true))
+        code.add(ttng.ArriveBarrierOp(operands=[_at(code, held.empty, stage), None], properties={"count": _ONE}))
+
+    def _most(self, code: Code, bound: SSAValue, values: dict[SSAValue, SSAValue]) -> SSAValue | None:
+        """Write the most that a bound is for any consumer; None where it is the same for all."""
+        if not self._by_replica(bound):
+            return None
+        grows = growth(bound, lambda value: isinstance(value.owner, tlx.ReplicaIdOp))
+        number = {1: [self.replicas - 1], -1: [0]}.get(grows or 0, range(self.replicas))
+        alike = {old: new for old, new in values.items() if not self._by_replica(old)}
+        first, *others = [self._for_replica(code, bound, replica, dict(alike)) for replica in number]
+        for other in others:
+            first = code.value(arith.MaxSIOp(first, other))
+        return first
+
     @staticmethod
     def _replica(code: Code) -> SSAValue:
         return code.value(tlx.ReplicaIdOp(), "replica")
@@ -364,7 +386,9 @@ class _Former:
         code.at = plan.inner[0]
         counts: dict[CountKey, SSAValue] = {key: code.number(0) for key, _ in points.values()}
         values: dict[SSAValue, SSAValue] = {}
-        Copier(needed, points).block(self.body, code, values, counts)
+        releases = {filling.loads[place]: partial(self._give_back, filling, held) for filling, held in plan.memory.items()}
+        release = releases.__getitem__ if place == 0 else None
+        Copier(needed, points, self._most, release).block(self.body, code, values, counts)
         code.add(end)
         drop_idle(code.block)
         return Region(code.block)
@@ -384,7 +408,7 @@ class _Former:
     def _registers(self, warps: int) -> int:
         """Registers of each thread of so many warps of consumers; 0 to leave them to the compiler."""
         target = module_target(self.module)
-        return MOST_REGISTERS if target is not None and target.has(Feature.WGMMA) and warps == TWO_GROUPS else 0
+        return MOST_REGISTERS.get(warps, 0) if target is not None and target.has(Feature.WGMMA) else 0
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,10 @@ TILES = "tlx.tiles"
 """The attribute of a loop whose turns were programs of the plain kernel, until `tlx-ws-stage-stores`: their accesses to
 memory have no order."""
 
+UNEVEN, REST = "tlx.uneven", "tlx.rest"
+"""Attributes, until `tlx-ws-take-turns`: of a loop that some copies of a task turn more often than others, and of the
+loop after it with the turns that a copy lacks."""
+
 
 def copies_of(tasks: ttg.WarpSpecializeOp, number: int) -> int:
     """Return the number of copies of a partition."""

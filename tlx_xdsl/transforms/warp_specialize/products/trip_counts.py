@@ -83,6 +83,7 @@ class _Bounds:
                 return self.at_least(owner.operands[0])
             case (
                 arith.AddiOp() | arith.MuliOp() | arith.DivSIOp() | arith.RemSIOp() | arith.MinSIOp() | arith.MaxSIOp()
+                | arith.SubiOp()
             ):
                 return self._combined(owner)
             case _:
@@ -97,13 +98,16 @@ class _Bounds:
         match op:
             case arith.AddiOp():
                 return a + b
+            case arith.SubiOp():
+                return None if (known := constant_integer(op.rhs)) is None else a - known
             case arith.MinSIOp():
                 return min(a, b)
             case arith.MuliOp():
                 return a * b if a >= 0 and b >= 0 else None
             case arith.DivSIOp():
+                # A divisor that is not below 0 is above it.
                 divisor = constant_integer(op.operands[1])
-                return (a // divisor if divisor else 0) if a >= 0 and b > 0 else None
+                return (a // divisor if divisor else 0) if a >= 0 and b >= 0 else None
             case _:
                 return 0 if a >= 0 and b >= 0 else None
 

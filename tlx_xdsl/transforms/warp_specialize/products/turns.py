@@ -1,10 +1,10 @@
-"""`tlx-ws-take-turns`: two consumers take turns at the tensor cores; one computes while the other's products run.
+"""`tlx-ws-take-turns`: consumers take turns at the tensor cores; one computes while the others' products run.
 
-Both have a softmax between their products. Left alone they issue products at the same time, wait for the same unit,
-and then both compute. So a consumer issues the products of a turn only when it is called, and calls the other one as
-soon as they are issued. Named barrier c is "consumer c may issue", of the threads of both: those that wait and those
-that arrive. Consumer 1 calls consumer 0 once at the start, and consumer 0 takes the last call at the end, so that each
-barrier completes as often as a task waits for it.
+All have a softmax between their products. Left alone they issue products at the same time, wait for the same unit,
+and then all compute. So a consumer issues the products of a turn only when it is called, and calls the next one as
+soon as they are issued. Named barrier c is "consumer c may issue", of the threads of two: those that wait and those
+that arrive. The last consumer calls consumer 0 once at the start, and consumer 0 takes the last call at the end, so
+that each barrier completes as often as a task waits for it.
 
 Before:
 ```mlir
@@ -22,8 +22,9 @@ tlx.named_barrier_wait %half, 256
 tlx.named_barrier_arrive %other, 256
 ```
 
-Both consumers must take equally many turns, so nothing that decides about products may depend on the number of the
-consumer, or on what may differ between two reads of memory.
+The next one of more than two is `(%half + 1) % 3`. All consumers must take equally many turns, so nothing that decides
+about products may depend on the number of the consumer, or on what may differ between two reads of memory. Of a loop
+that some turn more often (`tlx.uneven`), the others pass on as many turns in the loop after it (`tlx.rest`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from tlx_xdsl.dialects.base import Kind, Space, accesses_of, as_tensor
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 
 from ...rewriting import Pass, constant_integer, insert_before, ops_of
-from ..tasks_of import NOTE, copies_of
+from ..tasks_of import NOTE, REST, UNEVEN, copies_of
 from .numbers import number
 from .products_in_flight import in_block
 
@@ -49,16 +50,20 @@ NamedBarrier = tlx.NamedBarrierWaitOp | tlx.NamedBarrierArriveOp
 
 
 class TakeTurnsPass(Pass):
-    """Let the two copies of a partition issue the products of attention in turn."""
+    """Let the copies of a partition issue the products of attention in turn."""
 
     name = "tlx-ws-take-turns"
 
     def run(self, op: ModuleOp) -> None:
-        """Handle each partition of two copies."""
+        """Handle each partition of several copies."""
         for tasks in ops_of(op, ttg.WarpSpecializeOp):
             for index, region in enumerate(tasks.partitions.partition_regions):
-                if copies_of(tasks, index) == 2 and (first := _free_barrier(op)) is not None:
-                    _take_turns(region, first, 2 * WARP_SIZE * tasks.num_warps[index])
+                copies = copies_of(tasks, index)
+                if copies > 1 and (first := _free_barrier(op)) is not None:
+                    _take_turns(region, copies, first, 2 * WARP_SIZE * tasks.num_warps[index])
+            for loop in ops_of(tasks, scf.ForOp):
+                for name in (UNEVEN, REST):
+                    loop.attributes.pop(name, None)
 
 
 def _free_barrier(module: ModuleOp) -> int | None:
@@ -68,23 +73,27 @@ def _free_barrier(module: ModuleOp) -> int | None:
     return None if len(found) < len(used) else max(found, default=-1) + 1
 
 
-def _take_turns(region: Region, first: int, threads: int) -> None:
+def _take_turns(region: Region, copies: int, first: int, threads: int) -> None:
     sections = _sections(region)
     loops = {op.parent_op() for op, _ in sections if isinstance(op.parent_op(), scf.ForOp)}
     innermost = [loop for loop in loops if loop is not None and not _holds_loop(loop)]
     if not innermost or not all(_computes(loop) for loop in innermost) or not _run_alike(region, sections):
         return
+    passed_on = _passed_on(region, sections)
+    if passed_on is None:
+        return
     entry = region.blocks[0]
     order = {op: position for position, op in enumerate(entry.ops)}
-    starts = min((in_block(op, entry) for op, _ in sections), key=order.__getitem__)
+    starts = min((in_block(op, entry) for op, _ in (*sections, *passed_on)), key=order.__getitem__)
     replica = insert_before(starts, tlx.ReplicaIdOp()).result
     replica.name_hint = "replica"
     mine = _plus(starts, replica, first)
-    other = insert_before(starts, arith.SubiOp(number(starts, 2 * first + 1), mine)).result
-    _when(starts, replica, 1, tlx.NamedBarrierArriveOp, first, threads)
-    for begin, end in sections:
+    other = _next(starts, replica, mine, copies, first)
+    _when(starts, replica, copies - 1, tlx.NamedBarrierArriveOp, first, threads)
+    for begin, end in (*sections, *passed_on):
         barrier = insert_before(begin, _named(tlx.NamedBarrierWaitOp, mine, threads))
-        barrier.attributes[NOTE] = StringAttr("this consumer's turn at the tensor cores: the other one computes")
+        others = "the other one computes" if copies == 2 else "the others compute"
+        barrier.attributes[NOTE] = StringAttr(f"this consumer's turn at the tensor cores: {others}")
         following = end.next_op
         assert following is not None, "a block ends in an operation"
         insert_before(following, _named(tlx.NamedBarrierArriveOp, other, threads), located_at=end)
@@ -95,6 +104,14 @@ def _take_turns(region: Region, first: int, threads: int) -> None:
 
 def _plus(place: Operation, value: SSAValue, summand: int) -> SSAValue:
     return value if not summand else insert_before(place, arith.AddiOp(value, number(place, summand))).result
+
+
+def _next(place: Operation, replica: SSAValue, mine: SSAValue, copies: int, first: int) -> SSAValue:
+    """Insert the number of the barrier of the consumer that has its turn after one."""
+    if copies == 2:
+        return insert_before(place, arith.SubiOp(number(place, 2 * first + 1), mine)).result
+    following = insert_before(place, arith.AddiOp(replica, number(place, 1))).result
+    return _plus(place, insert_before(place, arith.RemSIOp(following, number(place, copies))).result, first)
 
 
 def _named(kind: type[NamedBarrier], barrier: SSAValue, threads: int) -> NamedBarrier:
@@ -167,7 +184,8 @@ def _run_alike(region: Region, sections: Sequence[tuple[Operation, Operation]]) 
         while holder is not None and not isinstance(holder, ttg.WarpSpecializePartitionsOp):
             match holder:
                 case scf.ForOp():
-                    decides: Sequence[SSAValue] = (holder.lb, holder.ub, holder.step)
+                    is_made_up = UNEVEN in holder.attributes
+                    decides: Sequence[SSAValue] = () if is_made_up else (holder.lb, holder.ub, holder.step)
                 case scf.IfOp():
                     decides = (holder.cond,)
                 case _:
@@ -176,6 +194,27 @@ def _run_alike(region: Region, sections: Sequence[tuple[Operation, Operation]]) 
                 return False
             holder = holder.parent_op()
     return True
+
+
+def _passed_on(
+    region: Region, sections: Sequence[tuple[Operation, Operation]]
+) -> list[tuple[Operation, Operation]] | None:
+    """Return what stands for the sections of the turns that a copy lacks; None where these are not equally many."""
+    loops = [op for op in region.walk() if isinstance(op, scf.ForOp)]
+    rests = [loop for loop in loops if REST in loop.attributes]
+    numbers = {
+        sum(begin.parent_op() is loop for begin, _ in sections) for loop in loops if UNEVEN in loop.attributes
+    } - {0}
+    if not numbers or not rests:
+        return []
+    if numbers != {1}:
+        return None
+    found: list[tuple[Operation, Operation]] = []
+    for loop in rests:
+        first, end = loop.body.block.first_op, loop.body.block.last_op
+        assert first is not None and end is not None and end.prev_op is not None, "slots are given back"
+        found.append((first, end.prev_op))
+    return found
 
 
 def _differing(region: Region) -> set[SSAValue]:

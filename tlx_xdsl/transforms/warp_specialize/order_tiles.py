@@ -1,0 +1,111 @@
+"""`tlx-ws-order-tiles`: tiles with many turns come first, and every other round of tiles goes backwards.
+
+Under a causal mask a block of rows sees all keys up to its own, so the tiles of a launch take different times. The
+programs of a persistent kernel have equally much to do where long tiles come before short ones, and where the program
+that had the longest one of a round has the shortest of the next.
+
+Before:
+```mlir
+scf.for %tile = %first to %tiles step %programs : i32 {
+  %x = arith.remsi %tile, %grid_x : i32
+```
+After, in Python:
+```python
+for tile in range(first, tiles, programs):
+    behind = tile - first
+    is_back = (behind // programs % 2 == 1) & (behind + programs <= tiles)
+    place = tl.where(is_back, behind + programs - 1 - first, tile)
+    number = tl.maximum(tiles - 1 - place, 0)
+    x = number % grid_x
+```
+Rounds that are not full keep their order. With `spread`, the axis along which tiles grow is the slower one: all longest
+tiles come first. Without it, tiles of the other axis that read the same follow each other, and find it in the cache.
+
+Done for loops of `tlx-ws-make-persistent` in which the number of turns of a loop with a product grows, or shrinks, along
+the first axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp, i1, i32
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.arith import CmpiOp, SelectOp
+
+from ..rewriting import Pass, constant, insert_before, ops_of
+from .growth import growth
+from .tasks_of import TILES
+
+
+@dataclass(frozen=True)
+class OrderTilesPass(Pass):
+    """Order the tiles of persistent kernels by their turns."""
+
+    name = "tlx-ws-order-tiles"
+
+    spread: bool = False
+    """All tiles with many turns come first, whatever they read."""
+
+    def run(self, op: ModuleOp) -> None:
+        """Handle all loops over tiles of the module."""
+        for loop in ops_of(op, scf.ForOp):
+            if TILES in loop.attributes and (how := _growth(loop)):
+                _order(loop, is_falling=how > 0, spread=self.spread)
+
+
+def _first_axis(loop: scf.ForOp) -> arith.RemSIOp | None:
+    """Return the number of a tile along the first of several axes."""
+    users = [use.operation for use in loop.body.block.args[0].uses]
+    return next((op for op in users if isinstance(op, arith.RemSIOp)), None)
+
+
+def _growth(loop: scf.ForOp) -> int:
+    """Return 1 where tiles have more turns from one to the next along the first axis, -1 where fewer, else 0."""
+    axis = _first_axis(loop)
+    along = loop.body.block.args[0] if axis is None else axis.result
+    found = {
+        growth(inner.ub, lambda value: value is along)
+        for inner in ops_of(loop, scf.ForOp)
+        if inner is not loop and any(isinstance(op, tt.DotOp) for op in inner.body.block.ops)
+    }
+    return next(iter(found)) or 0 if len(found) == 1 else 0
+
+
+def _order(loop: scf.ForOp, *, is_falling: bool, spread: bool) -> None:
+    tile, (first, tiles, programs) = loop.body.block.args[0], loop.operands[:3]
+    users = list(tile.uses)
+    anchor = loop.body.block.first_op
+    assert anchor is not None, "a loop does something"
+
+    def number(value: int) -> SSAValue:
+        return insert_before(anchor, constant(value, i32)).result
+
+    def made(op: Operation, name: str | None = None) -> SSAValue:
+        result = insert_before(anchor, op).results[0]
+        result.name_hint = name
+        return result
+
+    behind = made(arith.SubiOp(tile, first), "behind")
+    turn = made(arith.RemSIOp(made(arith.DivSIOp(behind, programs)), number(2)))
+    following = made(arith.AddiOp(behind, programs))
+    is_odd = made(CmpiOp("eq", turn, number(1)))
+    is_back = made(arith.AndIOp(is_odd, made(CmpiOp("sle", following, tiles)), i1), "is_back")
+    back = made(arith.SubiOp(made(arith.SubiOp(following, number(1))), first))
+    place = made(SelectOp(is_back, back, tile), "place")
+    if is_falling:
+        place = _from_the_end(made, number, place, tiles)
+    if spread and (axis := _first_axis(loop)) is not None:
+        columns = made(arith.DivSIOp(tiles, axis.rhs))
+        x, y = made(arith.DivSIOp(place, columns)), made(arith.RemSIOp(place, columns))
+        place = made(arith.AddiOp(made(arith.MuliOp(y, axis.rhs)), x))
+    place.name_hint = "number"
+    for use in users:
+        use.operation.operands[use.index] = place
+
+
+def _from_the_end(made, number, place: SSAValue, tiles: SSAValue) -> SSAValue:
+    return made(arith.MaxSIOp(made(arith.SubiOp(made(arith.SubiOp(tiles, number(1))), place)), number(0)))
