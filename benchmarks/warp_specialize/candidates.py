@@ -23,6 +23,20 @@ DECISIONS: tuple[Mapping[str, Any], ...] = (
 )  # fmt: skip
 """Decisions that ours is tuned over, with each of a family's blocks."""
 
+JOINED: tuple[Mapping[str, Any], ...] = tuple(
+    {"groups": groups, "join": True, "outer_depth": 2, "order": order, **more}
+    for groups, order, more in (
+        (3, 0, {}), (3, 0, {"turns": False}), (3, 0, {"split_masks": False}), (2, 0, {}), (3, 1, {}), (3, 2, {}),
+        (3, 2, {"turns": False}), (2, 1, {}), (2, 2, {}),
+    )
+)  # fmt: skip
+"""Those with blocks of 64 rows, where each consumer has a program of its own."""
+LONG: tuple[Mapping[str, Any], ...] = tuple(
+    {"groups": 2, "persistent": True, "outer_depth": depth, "order": order, **more}
+    for depth, order, more in ((2, 0, {}), (1, 1, {}), (2, 1, {}), (1, 2, {}), (1, 1, {"alias": True}))
+)
+"""Those of two consumers with the rows of a tile, for programs of many turns."""
+
 BLOCKS: Mapping[str, tuple[Config, ...]] = {
     "product": (
         {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64}, {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64},
@@ -31,7 +45,10 @@ BLOCKS: Mapping[str, tuple[Config, ...]] = {
     "gated": ({"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}, {"BLOCK_M": 256, "BLOCK_N": 64, "BLOCK_K": 64}),
     "fp8": ({"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 128}, {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128}),
     "fp8 blocks": ({"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128},),
-    "attention": ({"BLOCK_M": 128, "BLOCK_N": 128}, {"BLOCK_M": 128, "BLOCK_N": 64}),
+    "attention": (
+        {"BLOCK_M": 128, "BLOCK_N": 128}, {"BLOCK_M": 128, "BLOCK_N": 64},
+        {"BLOCK_M": 64, "BLOCK_N": 128, "num_warps": 4},
+    ),
     "state": ({"BLOCK_V": 64}, {"BLOCK_V": 128}, {"BLOCK_V": 32}),
     "output": ({"BLOCK_K": 64, "BLOCK_V": 128}, {"BLOCK_K": 128, "BLOCK_V": 128}, {"BLOCK_K": 64, "BLOCK_V": 64}),
 }  # fmt: skip
@@ -91,13 +108,17 @@ def by_rule(family: Family, shape: Shape) -> Candidate:
 def ours(family: Family, shape: Shape) -> Iterator[Candidate]:
     """The family's configuration by the rules, and some blocks with some decisions."""
     yield by_rule(family, shape)
-    for blocks in BLOCKS[KINDS.get(family.name, "product")]:
+    kind = KINDS.get(family.name, "product")
+    for blocks in BLOCKS[kind]:
         config = {**family.config, **blocks}
         rows = config.get("BLOCK_M", config.get("CHUNK", 64))
         if not family.fits(shape, config):
             continue
-        for decisions in DECISIONS:
-            if decisions.get("groups") == 2 and rows < 128:
+        for decisions in DECISIONS + (LONG + JOINED if kind == "attention" else ()):
+            groups = decisions.get("groups", 1)
+            if groups > 1 and (rows < 128) != bool(decisions.get("join")):
+                continue
+            if decisions.get("order") and not shape.get("causal") or groups > 2 and shape.get("dim", 0) > 64:
                 continue
             name = " ".join(f"{key}={value}" for key, value in decisions.items())
             yield Candidate(f"{_label(blocks)} {name or 'rule'}", OURS, family, shape, config, decisions)
