@@ -118,7 +118,7 @@ def ours(family: Family, shape: Shape) -> Iterator[Candidate]:
             groups = decisions.get("groups", 1)
             if groups > 1 and (rows < 128) != bool(decisions.get("join")):
                 continue
-            if decisions.get("order") and not shape.get("causal") or groups > 2 and shape.get("dim", 0) > 64:
+            if (decisions.get("order") and not shape.get("causal")) or (groups > 2 and shape.get("dim", 0) > 64):
                 continue
             name = " ".join(f"{key}={value}" for key, value in decisions.items())
             yield Candidate(f"{_label(blocks)} {name or 'rule'}", OURS, family, shape, config, decisions)

@@ -101,7 +101,7 @@ class Copier:
     slice_: Slice
     points: dict[Operation, tuple[CountKey, Point]]
     """Operations in whose place something else is written, and what counts how often that was passed."""
-    most: Callable[[Code, SSAValue, dict[SSAValue, SSAValue]], SSAValue | None] = lambda *_: None
+    most: Callable[[Code, SSAValue, dict[SSAValue, SSAValue]], SSAValue | None] | None = None
     """Write the most that the bound of a loop is in any copy of the task; None where all copies have the same."""
     release: Callable[[Operation], Point] | None = None
     """Gives what stands for a point in the turns that other copies have more; None for a task that does these."""
@@ -178,7 +178,7 @@ class Copier:
         carried_counts = [key for key in passed if key not in by_turn]
         numbers = sorted(self.slice_.carried.get(op, ()))
         lower, upper, step = (values.get(value, value) for value in (op.lb, op.ub, op.step))
-        most = self.most(code, op.ub, values) if passed else None
+        most = self.most(code, op.ub, values) if passed and self.most is not None else None
         if most is not None and carried_counts:
             raise refusal_at(op, "groups of warps would do other loops inside of this one, each for another time")
         upper = most if most is not None and self.release is None else upper
@@ -224,9 +224,7 @@ class Copier:
             result.name_hint = counts[key].name_hint or "filled"
             counts[key] = result
 
-    def _rest(
-        self, body: Block, code: Code, counts: dict[CountKey, SSAValue], own: SSAValue, turns: SSAValue
-    ) -> None:
+    def _rest(self, body: Block, code: Code, counts: dict[CountKey, SSAValue], own: SSAValue, turns: SSAValue) -> None:
         """Write the turns that other copies of the task have more: each gives its slots back, unread."""
         assert self.release is not None, "asked for"
         block = Block(arg_types=[i32])
@@ -238,7 +236,9 @@ class Copier:
         within.add(scf.YieldOp())
         loop = code.add(scf.ForOp(own, turns, code.number(1), [], block))
         loop.attributes[REST] = UnitAttr()
-        loop.attributes[NOTE] = StringAttr("other consumers have these turns; an arrival must not be for a block before")
+        loop.attributes[NOTE] = StringAttr(
+            "other consumers have these turns; an arrival must not be for a block before"
+        )
 
     def _if(self, op: scf.IfOp, code: Code, values: dict[SSAValue, SSAValue], counts: dict[CountKey, SSAValue]) -> None:
         keys = list(self._passed(op))

@@ -21,8 +21,8 @@ for tile in range(first, tiles, programs):
 Rounds that are not full keep their order. With `spread`, the axis along which tiles grow is the slower one: all longest
 tiles come first. Without it, tiles of the other axis that read the same follow each other, and find it in the cache.
 
-Done for loops of `tlx-ws-make-persistent` in which the number of turns of a loop with a product grows, or shrinks, along
-the first axis.
+Done for loops of `tlx-ws-make-persistent` in which the turns of a loop with a product get more, or fewer, along the
+first axis.
 """
 
 from __future__ import annotations
@@ -76,36 +76,31 @@ def _growth(loop: scf.ForOp) -> int:
 
 
 def _order(loop: scf.ForOp, *, is_falling: bool, spread: bool) -> None:
+    """Let the body of a loop take another number for its tile."""
     tile, (first, tiles, programs) = loop.body.block.args[0], loop.operands[:3]
     users = list(tile.uses)
     anchor = loop.body.block.first_op
     assert anchor is not None, "a loop does something"
-
-    def number(value: int) -> SSAValue:
-        return insert_before(anchor, constant(value, i32)).result
 
     def made(op: Operation, name: str | None = None) -> SSAValue:
         result = insert_before(anchor, op).results[0]
         result.name_hint = name
         return result
 
+    none, one, two = (made(constant(number, i32)) for number in range(3))
     behind = made(arith.SubiOp(tile, first), "behind")
-    turn = made(arith.RemSIOp(made(arith.DivSIOp(behind, programs)), number(2)))
+    is_odd = made(CmpiOp("eq", made(arith.RemSIOp(made(arith.DivSIOp(behind, programs)), two)), one))
     following = made(arith.AddiOp(behind, programs))
-    is_odd = made(CmpiOp("eq", turn, number(1)))
     is_back = made(arith.AndIOp(is_odd, made(CmpiOp("sle", following, tiles)), i1), "is_back")
-    back = made(arith.SubiOp(made(arith.SubiOp(following, number(1))), first))
+    back = made(arith.SubiOp(made(arith.SubiOp(following, one)), first))
     place = made(SelectOp(is_back, back, tile), "place")
     if is_falling:
-        place = _from_the_end(made, number, place, tiles)
+        # That the number is not negative is to be seen from it.
+        place = made(arith.MaxSIOp(made(arith.SubiOp(made(arith.SubiOp(tiles, one)), place)), none))
     if spread and (axis := _first_axis(loop)) is not None:
-        columns = made(arith.DivSIOp(tiles, axis.rhs))
-        x, y = made(arith.DivSIOp(place, columns)), made(arith.RemSIOp(place, columns))
+        others = made(arith.DivSIOp(tiles, axis.rhs))
+        x, y = made(arith.DivSIOp(place, others)), made(arith.RemSIOp(place, others))
         place = made(arith.AddiOp(made(arith.MuliOp(y, axis.rhs)), x))
     place.name_hint = "number"
     for use in users:
         use.operation.operands[use.index] = place
-
-
-def _from_the_end(made, number, place: SSAValue, tiles: SSAValue) -> SSAValue:
-    return made(arith.MaxSIOp(made(arith.SubiOp(made(arith.SubiOp(tiles, number(1))), place)), number(0)))

@@ -26,8 +26,8 @@ class Decisions:
     join: bool | None = None
     """Each consumer has a program of the plain launch to itself; programs take several tiles then."""
     order: int | None = None
-    """Tiles of a persistent kernel come as they are numbered (0), those with many turns before others that load the same
-    (1), or before all others (2)."""
+    """Tiles of a persistent kernel come as they are numbered (0), those with many turns before others of their row (1),
+    or before all others (2)."""
     depth: int | None = None
     """Slots of a ring that a loop fills."""
     outer_depth: int | None = None

@@ -221,7 +221,7 @@ def _handed_on(loop: scf.ForOp) -> list[SSAValue]:
     starts = [*loop.iter_args, *(start for start, _ in wide.values())]
     made = insert_before(loop, scf.ForOp(loop.lb, loop.ub, loop.step, starts, Region(body)))
     made.attributes.update(loop.attributes)
-    results = list(made.results[: len(loop.results)])
+    results: list[SSAValue] = list(made.results[: len(loop.results)])
     for index, value in zip(wide, made.results[len(results) :], strict=True):
         results[index] = insert_before(loop, arith.TruncFOp(value, scalar_type(results[index].type))).result
     for old, new, argument in zip(loop.results, results, body.args[1:], strict=False):

@@ -386,9 +386,12 @@ class _Former:
         code.at = plan.inner[0]
         counts: dict[CountKey, SSAValue] = {key: code.number(0) for key, _ in points.values()}
         values: dict[SSAValue, SSAValue] = {}
-        releases = {filling.loads[place]: partial(self._give_back, filling, held) for filling, held in plan.memory.items()}
-        release = releases.__getitem__ if place == 0 else None
-        Copier(needed, points, self._most, release).block(self.body, code, values, counts)
+        releases: dict[Operation, Point] = {
+            filling.loads[place]: partial(self._give_back, filling, held) for filling, held in plan.memory.items()
+        }
+        Copier(needed, points, self._most, releases.__getitem__ if place == 0 else None).block(
+            self.body, code, values, counts
+        )
         code.add(end)
         drop_idle(code.block)
         return Region(code.block)

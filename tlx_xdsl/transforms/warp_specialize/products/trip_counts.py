@@ -82,7 +82,12 @@ class _Bounds:
             case TruncIOp() | ExtSIOp():
                 return self.at_least(owner.operands[0])
             case (
-                arith.AddiOp() | arith.MuliOp() | arith.DivSIOp() | arith.RemSIOp() | arith.MinSIOp() | arith.MaxSIOp()
+                arith.AddiOp()
+                | arith.MuliOp()
+                | arith.DivSIOp()
+                | arith.RemSIOp()
+                | arith.MinSIOp()
+                | arith.MaxSIOp()
                 | arith.SubiOp()
             ):
                 return self._combined(owner)
