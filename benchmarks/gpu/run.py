@@ -5,6 +5,7 @@ The file says what was running when the process died, so that another one can le
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import platform
@@ -232,8 +233,9 @@ def _time(case: Case, record: Record, timer: GpuTimer | DryTimer) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Describe the machine: versions, GPU, driver, assembler and commit."""
+    """Describe the machine: date, versions, GPU, driver, assembler and commit."""
     found: dict[str, Any] = {
+        "date": datetime.date.today().isoformat(),
         "torch": torch.__version__,
         "triton": installed_triton_version(),
         "python": platform.python_version(),
