@@ -29,6 +29,9 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 RECORDED = ("card", "date", "commit", "driver", "ptxas", "clock")
 
+_PEERS = ("torch", "triton", "cuda", "cudnn", "flash-attn-4", "quack-kernels", "nvidia-cutlass-dsl")
+"""Libraries whose versions a record names, where the run noted them."""
+
 _WIDTH, _LEFT, _RIGHT = 360, 10, 350
 """Units of the plot: pixels of a phone's page of 390."""
 
@@ -71,7 +74,7 @@ def of_kernels(run: Mapping[str, Any]) -> list[dict[str, Any]]:
     for family in run["families"]:
         machine = family["machine"]
         clocks = [each for case in family["cases"].values() for each in case["cool"]["clocks"] if each is not None]
-        versions = {each: machine[each] for each in ("torch", "triton", "cuda", "cudnn") if each in machine}
+        versions = {each: machine[each] for each in _PEERS if each in machine}
         cases: list[dict[str, Any]] = []
         for name, case in family["cases"].items():
             rates = {each: round(rate, 1) for each, rate in report.rates(case, "cool").items()}
