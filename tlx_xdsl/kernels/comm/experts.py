@@ -91,7 +91,7 @@ def dispatch(
     if tl.program_id(0) == 0:
         for owner in tl.static_range(world):
             tl.store(tlx.peer(arrived, owner) + rank, tl.load(counts + owner))
-    signal_others(pads, rank, number, 1)
+    signal_others(pads, rank, number, 1, LIMIT)
     count_program(pads, number)
     wait_for_others(pads, rank, number, 1, LIMIT)
 

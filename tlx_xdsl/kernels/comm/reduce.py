@@ -52,7 +52,7 @@ def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr, L
         for i in tl.static_range(world):
             target = tlx.peer(staging, after(rank, i, world)) + place(turn, rank, world, length)
             tl.store(target + offsets, value, offsets < n)
-    signal_others(pads, rank, number, 0)
+    signal_others(pads, rank, number, 0, LIMIT)
     count_program(pads, number)
     wait_for_others(pads, rank, number, 0, LIMIT)
     received = tlx.peer(staging, rank)
@@ -66,15 +66,18 @@ def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr, L
 def scatter_parts(x, staging, pads, rank, number, turn, n, part, BLOCK: tl.constexpr, LIMIT: tl.constexpr):
     """Store part s of x to rank s, for all s, and signal; then wait for those that come to this rank."""
     world: tl.constexpr = tlx.world_size(pads)
-    for i in tl.static_range(1, world + 1):
-        to = after(rank, i, world)
-        target = tlx.peer(staging, to) + place(turn, rank, world, part)
-        begin = to.to(tl.int64) * part
-        for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
-            offsets = block * BLOCK + tl.arange(0, BLOCK)
-            mask = (offsets < part) & (begin + offsets < n)
-            tl.store(target + offsets, tl.load(x + begin + offsets, mask), mask)
-    signal_others(pads, rank, number, 0)
+    # A block of all parts at a time, so that the loads are under way together.
+    for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
+        offsets = block * BLOCK + tl.arange(0, BLOCK)
+        values = ()
+        for i in tl.static_range(1, world + 1):
+            begin = after(rank, i, world).to(tl.int64) * part
+            values += (tl.load(x + begin + offsets, (offsets < part) & (begin + offsets < n)),)
+        for i in tl.static_range(1, world + 1):
+            to = after(rank, i, world)
+            mask = (offsets < part) & (to.to(tl.int64) * part + offsets < n)
+            tl.store(tlx.peer(staging, to) + place(turn, rank, world, part) + offsets, values[i - 1], mask)
+    signal_others(pads, rank, number, 0, LIMIT)
     count_program(pads, number)
     wait_for_others(pads, rank, number, 0, LIMIT)
     # What this rank has for itself was written by other threads, if there is no other rank.
@@ -116,7 +119,7 @@ def all_reduce_two_shot(x, staging, sums, pads, out, n, part, BLOCK: tl.constexp
         total = sum_of_ranks(received, 0, offsets, mask, part, world).to(out.dtype.element_ty)
         tl.store(mine + offsets, total, mask)
         tl.store(out + begin + offsets, total, mask)
-    signal_others(pads, rank, number, 1)
+    signal_others(pads, rank, number, 1, LIMIT)
     load_parts(sums, pads, out, rank, number, 0, n, part, 1, BLOCK, LIMIT)
 
 
@@ -154,6 +157,6 @@ def all_gather(x, staging, pads, out, part, length, BLOCK: tl.constexpr, LIMIT: 
         value = tl.load(x + offsets, offsets < part)
         tl.store(mine + offsets, value, offsets < part)
         tl.store(out + begin + offsets, value, offsets < part)
-    signal_others(pads, rank, number, 0)
+    signal_others(pads, rank, number, 0, LIMIT)
     count_program(pads, number)
     load_parts(staging, pads, out, rank, number, first, world * part, part, 0, BLOCK, LIMIT)

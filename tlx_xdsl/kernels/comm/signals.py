@@ -73,21 +73,34 @@ def publish():
 
 
 @tlx_xdsl.jit
-def signal_others(pads, rank, number, PHASE: tl.constexpr):
-    """Signal to the programs of this number on all other ranks that what was written is there."""
+def signal_others(pads, rank, number, PHASE: tl.constexpr, LIMIT: tl.constexpr):
+    """Signal to the programs of this number on all other ranks that what was written is there.
+
+    All ranks add to one counter of a program, so that it reads one. With a LIMIT each sets its own, to be named by it.
+    """
     world: tl.constexpr = tlx.world_size(pads)
     publish()
     for i in tl.static_range(1, world):
-        counter = slot(rank, world, PHASE)
-        tlx.signal(counters(pads, after(rank, i, world)), counter, number, op="set", sem="relaxed")
+        others = counters(pads, after(rank, i, world))
+        if LIMIT is None:
+            tlx.signal(others, slot(0, world, PHASE), sem="relaxed")
+        else:
+            tlx.signal(others, slot(rank, world, PHASE), number, op="set", sem="relaxed")
 
 
 @tlx_xdsl.jit
 def wait_for_others(pads, rank, number, PHASE: tl.constexpr, LIMIT: tl.constexpr):
-    """Wait until the programs of this number on all other ranks have signalled."""
+    """Wait until the programs of this number on all other ranks have signalled, as `signal_others` does.
+
+    A sum of all ranks' signals may hold one of a later launch for one that is on its way. Its rank has waited in this
+    launch, and the first to get so far has waited for all, so what they have written is there for whoever sees that.
+    """
     world: tl.constexpr = tlx.world_size(pads)
-    for i in tl.static_range(1, world):
-        wait_for(pads, rank, after(rank, i, world), number, PHASE, LIMIT)
+    if LIMIT is None:
+        tlx.wait_signal(counters(pads, rank), slot(0, world, PHASE), number * (world - 1))
+    else:
+        for i in tl.static_range(1, world):
+            wait_for(pads, rank, after(rank, i, world), number, PHASE, LIMIT)
 
 
 @tlx_xdsl.jit

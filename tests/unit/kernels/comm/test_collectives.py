@@ -111,7 +111,8 @@ def sum_once(x, staging, pads, out, n, BROKEN: tl.constexpr, BLOCK: tl.constexpr
         target = tlx.peer(staging, i) + (turn * world + rank) * BLOCK
         tl.store(target + offsets, tl.load(x + offsets))
     if BROKEN != "signal":
-        signal_others(pads, rank, number, 0)
+        # With a limit of waiting each rank sets a counter of its own, for which `wait_for` waits.
+        signal_others(pads, rank, number, 0, 1)
     for i in tl.static_range(world):
         if BROKEN == "order":
             wait_for(pads, rank, i, number - 1, 0, None)
