@@ -191,7 +191,7 @@ class Order:
                 known.relaxed_system = _joined(known.relaxed_system, system)
 
     def _found(self, agent: int, at: int, wait: Wait, rank: int | None) -> Clock:
-        """What the signals release that a wait has seen, whichever these are: those of a rank, or of all."""
+        """The knowledge that a wait has from signals of a rank, or of all, whichever of them it has seen."""
         counter = self.protocol.counters[wait.address]
         if len(counter.raised) == 1:
             other, last = self.protocol.needed(agent, at)
@@ -211,7 +211,7 @@ class Order:
         return tuple(_least(values, each, wanted) for each in zip(*clocks, strict=True)) or self._nothing
 
     def _carried(self, agent: int, other: int, at: int, rank: int | None) -> Clock:
-        """What a signal has released to an agent."""
+        """The knowledge that a signal has released to an agent."""
         everything = tuple(_FAR * self.protocol.launches for _ in self._nothing)
         of_rank, to_all = self._signals.get((other, at), (everything, everything))
         if other == agent:
