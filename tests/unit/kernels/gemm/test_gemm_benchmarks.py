@@ -106,7 +106,7 @@ def test_what_is_compiled_ahead_is_what_runs_on_the_gpu(monkeypatch):
 
 
 def test_compiled_ahead_as_launches_are(monkeypatch):
-    """Else no launch finds it in the cache: whether products are fused is a part of the key."""
+    """A launch finds it in the cache only so: whether products are fused is a part of the key."""
     asked = []
     monkeypatch.setattr(launching, "INTERPRETED_PROGRAMS", launching.INTERPRETED_PROGRAMS)
     monkeypatch.setattr(every_shape, "shapes", lambda: [Shape(64, 64, 64)])
