@@ -147,7 +147,7 @@ def synchronising(module):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("world", (2, 3))
+@pytest.mark.parametrize("world", [2, 3])
 @pytest.mark.parametrize("name", NAMES if volume.is_full() else NAMES[3:])
 def test_no_change_of_a_signal_or_a_wait_stays_proved(name, world):
     """Two ranks have counters for one signal each, and three add to the same ones."""
@@ -216,7 +216,7 @@ def gathered_twice(x, buf, pads, out, epoch, HOW: tl.constexpr):
         ("a second signal carries nothing", "orders it after"),
     ],
 )
-@pytest.mark.parametrize("world", (2, 3, 4))
+@pytest.mark.parametrize("world", [2, 3, 4])
 def test_a_counter_that_all_ranks_add_to(how, said, world):
     """A rank's second signal may stand for the first one of another, if it carries what its rank has waited for."""
     arguments = {
