@@ -116,3 +116,101 @@ tt.func public @loops(%a: !tt.tensordesc<64x64xf16>, %b: !tt.tensordesc<64x64xf1
   tt.descriptor_store %b[%c0, %c0], %second : !tt.tensordesc<64x64xf16>, tensor<64x64xf16>
   tt.return
 }
+
+// -----
+
+// The second of two groups sums more blocks than the first one: the producer fills slots for the longest sum, and a
+// consumer gives those back that it has no turn for.
+
+// CHECK-LABEL: @uneven
+// CHECK:         default {
+// CHECK:           [[MOST:%.*]] = arith.addi %n, %{{.*}} : i32
+// CHECK-NEXT:      scf.for %k = %c0 to [[MOST]] step
+// CHECK:         partition0(%[[N:[A-Za-z0-9_]*]]: i32
+// CHECK:           %end = arith.addi %[[N]], %group : i32
+// CHECK:           %turns = arith.maxsi
+// CHECK:           scf.for {{.*}} to %end step
+// CHECK:             ttg.local_load
+// CHECK:           } {tlx.uneven}
+// CHECK:           [[OWN:%.*]] = arith.maxsi %end, %{{.*}} : i32
+// CHECK-NEXT:      scf.for %rest = [[OWN]] to %turns step
+// CHECK:             ttng.wait_barrier
+// CHECK-NOT:         ttg.local_load
+// CHECK:             ttng.arrive_barrier {{%.*}}, 1
+// CHECK-NEXT:      } {tlx.rest
+tt.func public @uneven(%a: !tt.tensordesc<64x64xf16>, %out: !tt.ptr<f16>, %n: i32) attributes {tlx.replicas = 2 : i32} {
+  %group = tlx.replica_id
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf16>
+  %end = arith.addi %n, %group : i32
+  %sum = scf.for %k = %c0 to %end step %c1 iter_args(%so_far = %zero) -> (tensor<64x64xf16>) : i32 {
+    %x = tt.descriptor_load %a[%k, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %next = arith.addf %so_far, %x : tensor<64x64xf16>
+    scf.yield %next : tensor<64x64xf16>
+  }
+  %there = tt.splat %out : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
+  tt.store %there, %sum : tensor<64x64x!tt.ptr<f16>>
+  tt.return
+}
+
+// -----
+
+// Other loops lie in the one that groups of warps do for other times: no one number of turns makes up for that.
+
+tt.func public @uneven_around(%a: !tt.tensordesc<64x64xf16>, %out: !tt.ptr<f16>, %n: i32) attributes {tlx.replicas = 2 : i32} {
+  %group = tlx.replica_id
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf16>
+  %end = arith.addi %n, %group : i32
+  // expected-error @+1 {{groups of warps would do other loops inside of this one, each for another time}}
+  %sum = scf.for %j = %c0 to %end step %c1 iter_args(%before = %zero) -> (tensor<64x64xf16>) : i32 {
+    %inner = scf.for %k = %c0 to %n step %c1 iter_args(%so_far = %before) -> (tensor<64x64xf16>) : i32 {
+      %x = tt.descriptor_load %a[%k, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+      %next = arith.addf %so_far, %x : tensor<64x64xf16>
+      scf.yield %next : tensor<64x64xf16>
+    }
+    scf.yield %inner : tensor<64x64xf16>
+  }
+  %there = tt.splat %out : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
+  tt.store %there, %sum : tensor<64x64x!tt.ptr<f16>>
+  tt.return
+}
+
+// -----
+
+// A group that has nothing to do would not take what the producer loads for all of them.
+
+tt.func public @for_some(%a: !tt.tensordesc<64x64xf16>, %out: !tt.ptr<f16>, %n: i32) attributes {tlx.replicas = 2 : i32} {
+  %group = tlx.replica_id
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %has_work = arith.cmpi slt, %group, %n : i32
+  // expected-error @+1 {{not warp-specialised: a loop or a branch of the producer depends on the number of the consumer}}
+  scf.if %has_work {
+    scf.for %k = %c0 to %n step %c1 : i32 {
+      %x = tt.descriptor_load %a[%k, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+      %there = tt.splat %out : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
+      tt.store %there, %x : tensor<64x64x!tt.ptr<f16>>
+    }
+  }
+  tt.return
+}
+
+// -----
+
+// Each group would begin at another block of the ring.
+
+tt.func public @from_its_own(%a: !tt.tensordesc<64x64xf16>, %out: !tt.ptr<f16>, %n: i32) attributes {tlx.replicas = 2 : i32} {
+  %group = tlx.replica_id
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  // expected-error @+1 {{not warp-specialised: a loop or a branch of the producer depends on the number of the consumer}}
+  scf.for %k = %group to %n step %c1 : i32 {
+    %x = tt.descriptor_load %a[%k, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %there = tt.splat %out : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
+    tt.store %there, %x : tensor<64x64x!tt.ptr<f16>>
+  }
+  tt.return
+}

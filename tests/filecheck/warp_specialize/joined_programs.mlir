@@ -64,3 +64,50 @@ builtin.module {
     tt.return
   }
 }
+
+// -----
+
+// All programs add to one sum: each group adds for its own program, and one without a program adds nothing.
+
+// CHECK-LABEL: @one_sum
+// CHECK-SAME:    tlx.replicas = 3 : i32
+// CHECK:           [[IS_THERE:%.*]] = arith.cmpi slt, %program, %grid_x : i32
+// CHECK:           scf.if [[IS_THERE]] {
+// CHECK-NEXT:        {{%.*}} = tt.atomic_rmw fadd
+builtin.module {
+  tt.func public @one_sum(%k_ptr: !tt.ptr<f32>, %sum_ptr: !tt.ptr<f32>, %n: i32) {
+    %block = tt.get_program_id x : i32
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %true = arith.constant dense<true> : tensor<16x16xi1>
+    %sums = tt.splat %sum_ptr : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+    %end = arith.addi %n, %block : i32
+    scf.for %start = %c0 to %end step %c1 : i32 {
+      %at = tt.addptr %k_ptr, %start : !tt.ptr<f32>, i32
+      %many = tt.splat %at : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>>
+      %k = tt.load %many : tensor<16x16x!tt.ptr<f32>>
+      %old = tt.atomic_rmw fadd, acq_rel, gpu, %sums, %k, %true : (tensor<16x16x!tt.ptr<f32>>, tensor<16x16xf32>, tensor<16x16xi1>) -> tensor<16x16xf32>
+    }
+    tt.return
+  }
+}
+
+// -----
+
+// The first block of a program's loads is another one for each program: the groups share none of them.
+
+// CHECK-LABEL: @from_its_block
+// CHECK-NOT:     tlx.replica_id
+builtin.module {
+  tt.func public @from_its_block(%k_ptr: !tt.ptr<f16>, %o_ptr: !tt.ptr<f16>, %n: i32) {
+    %block = tt.get_program_id x : i32
+    %c1 = arith.constant 1 : i32
+    scf.for %start = %block to %n step %c1 : i32 {
+      %at = tt.addptr %k_ptr, %start : !tt.ptr<f16>, i32
+      %many = tt.splat %at : !tt.ptr<f16> -> tensor<16x16x!tt.ptr<f16>>
+      %k = tt.load %many : tensor<16x16x!tt.ptr<f16>>
+      tt.store %many, %k : tensor<16x16x!tt.ptr<f16>>
+    }
+    tt.return
+  }
+}

@@ -13,6 +13,9 @@ from typing import Any
 ALTERNATIVES: tuple[tuple[str, Sequence[Any]], ...] = (
     ("persistent", (True,)),
     ("groups", (1, 2)),
+    ("join", (False,)),
+    ("order", (0, 1, 2)),
+    ("outer_depth", (1, 2)),
     ("turns", (False,)),
     ("alias", (True,)),
     ("pieces", (4, 8)),

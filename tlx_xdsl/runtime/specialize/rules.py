@@ -17,17 +17,24 @@ DEPTHS = (None, 4, 3, 2)
 """Slots of a ring that are tried where no depth is given: as many as the pass finds room for, and fewer where other
 memory of the kernel leaves less than it expects."""
 
-FALLBACKS = (("persistent", False), ("split_masks", False), ("groups", 1))
+FALLBACKS = (("join", False), ("persistent", False), ("split_masks", False), ("groups", 1))
 """Decisions that are tried one after the other where those of the rules are refused, or not proved: tiles that follow
 each other and loops that are split leave the proof two counters of one ring, and not all rows can be shared."""
 
 LEAST_ROWS, MOST_ROWS = 64, 128
 """Rows of a consumer's product: those of one warp group's instruction, and of two of them."""
 
+COLUMNS_OF_THREE = 192
+"""Columns of all results of a loop's products that the registers of three warp groups hold: 96 elements a thread."""
+
 
 REASONS = {
     "persistent": "a tile's store runs beside the next tile's products where loops only add products up",
-    "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory), and otherwise one",
+    "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory), otherwise one; with programs of "
+    "their own, as many as have registers for their results",
+    "join": "programs side by side load the same blocks, and each has the rows of one group of warps",
+    "order": "programs with many turns come first, so that all multiprocessors end together",
+    "outer_depth": "the next tile's first blocks are loaded while this tile is computed",
 }
 """Why a rule decides, by the decision."""
 
@@ -36,18 +43,52 @@ def by_rule(decisions: Any, module: ModuleOp) -> Any:
     """Return the decisions with what experts choose in the place of none.
 
     There are two consumers where each has rows for its product. Programs take several tiles, so that a tile's store
-    runs beside the next one's products, where loops only add products up.
+    runs beside the next one's products, where loops only add products up. Where a program has rows for one consumer,
+    two or three consumers have a program each, if these load the same blocks.
     """
     target = module_target(module)
-    if decisions.persistent is None and target is not None and target.has(Feature.WGMMA) and _adds_up(module):
+    is_hopper = target is not None and target.has(Feature.WGMMA)
+    if decisions.persistent is None and is_hopper and _adds_up(module):
         decisions = replace(decisions, persistent=True)
+    rows = list(_sizes(module, -2))
+    if is_hopper and set(rows) == {LEAST_ROWS} and _may_join(decisions):
+        decisions = _joined(decisions, module)
     if decisions.groups is not None:
         return decisions
-    rows = list(_rows(module))
     # An accumulator in tensor memory of 64 rows leaves half of its lanes idle.
     least = MOST_ROWS if target is not None and target.has(Feature.TENSOR_MEMORY) else LEAST_ROWS
     splits = bool(rows) and all(not each % 2 and least <= each // 2 <= MOST_ROWS for each in rows)
     return replace(decisions, groups=2 if splits else 1)
+
+
+def _may_join(decisions: Any) -> bool:
+    return decisions.join is not False and decisions.persistent is not False and decisions.groups != 1
+
+
+def _joined(decisions: Any, module: ModuleOp) -> Any:
+    """Return the decisions with programs of their own for groups of warps, in kernels such as attention."""
+    from tlx_xdsl.transforms.warp_specialize.growth import growth
+    from tlx_xdsl.transforms.warp_specialize.joined_programs import shared_axis
+    from tlx_xdsl.transforms.warp_specialize.products.turns import computes
+
+    function = next(op for op in module.walk() if isinstance(op, tt.FuncOp) and op.is_kernel)
+    loops = {op.parent_op() for op in module.walk() if isinstance(op, tt.DotOp)}
+    if not all(isinstance(loop, scf.ForOp) and loop.parent_op() is function and computes(loop) for loop in loops):
+        return decisions
+    if shared_axis(function) is None:
+        return decisions
+    grow = any(
+        growth(loop.ub, lambda value: isinstance(value.owner, tt.GetProgramIdOp)) != 0
+        for loop in loops
+        if isinstance(loop, scf.ForOp)
+    )
+    chosen = {
+        "join": True,
+        "groups": 3 if sum(_sizes(module, -1)) <= COLUMNS_OF_THREE else 2,
+        "order": 2 if grow else None,
+        "outer_depth": 2,
+    }
+    return replace(decisions, **{name: value for name, value in chosen.items() if getattr(decisions, name) is None})
 
 
 def _adds_up(module: ModuleOp) -> bool:
@@ -61,8 +102,8 @@ def _adds_up(module: ModuleOp) -> bool:
     )
 
 
-def _rows(module: ModuleOp) -> Iterator[int]:
-    """Yield the rows of each product."""
+def _sizes(module: ModuleOp, axis: int) -> Iterator[int]:
+    """Yield the extent of each product along an axis."""
     for op in module.walk():
         if isinstance(op, tt.DotOp) and isinstance(type_ := op.results[0].type, TensorType):
-            yield type_.get_shape()[-2]
+            yield type_.get_shape()[axis]

@@ -25,7 +25,7 @@ from .specialized import Specialized, refused_by_choice, warp_specialized
 from .turns import turns_of
 from .verdict import Verdict, explored, proof_of
 
-MOST_PREDICTED = 14
+MOST_PREDICTED = 20
 """Candidates that the clock looks at: a prediction takes some seconds with the compile of the final code."""
 MOST_MEASURED = 3
 """Candidates that a GPU measures beside the plain kernel."""
@@ -198,19 +198,22 @@ class _Search:
         return replace(found, details=(*found.details, f"and at {count} sizes in one order", *_reason(verdict)))
 
     def _predict(self, candidate: Candidate) -> None:
-        """Have the clock look at a candidate, once."""
-        if candidate.why_not or candidate.milliseconds < inf:
+        """Have the clock look at a candidate that may be launched, or may turn out to, once."""
+        if (candidate.why_not and not candidate.is_open) or candidate.milliseconds < inf:
             return
         assert self.wanted.grid is not None
         self.predicted += 1
         found = specialised_milliseconds(candidate.specialized, self.wanted.grid, self.wanted.named, self.wanted.chip)
         if isinstance(found, str):
-            candidate.why_not = found
+            candidate.why_not, candidate.is_open = found, False
         else:
             candidate.milliseconds = found
 
     def _descended(self, base: Candidate) -> tuple[Candidate, list[Decision]]:
-        """Go along one decision after the other; return the best candidate, and what was decided."""
+        """Go along one decision after the other; return the best candidate, and what was decided.
+
+        What is not proved is explored only where the clock expects it to be faster.
+        """
         best, decided = base, list[Decision]()
         for name, values in alternatives(self.first, self.settings.decisions):
             tried: list[Alternative] = []
@@ -218,13 +221,18 @@ class _Search:
             for value in values:
                 if self.predicted >= MOST_PREDICTED or time.perf_counter() > self.until:
                     break
-                other = self.candidate(replace(best.decisions, **{name: value}))
+                other = self.candidate(replace(best.decisions, **{name: value}), explores=False)
                 if other is start:
                     continue
                 self._predict(other)
-                known = None if other.why_not else other.milliseconds
-                tried.append(Alternative(value, known, other.why_not))
-                if other.milliseconds * (1 + TIE / 4) < best.milliseconds:
+                is_faster = other.milliseconds * (1 + TIE / 4) < best.milliseconds
+                if other.is_open and is_faster:
+                    self._explore(other)
+                if other.is_open:
+                    tried.append(Alternative(value, other.milliseconds))
+                    continue
+                tried.append(Alternative(value, None if other.why_not else other.milliseconds, other.why_not))
+                if is_faster and not other.why_not:
                     best = other
             if tried:
                 chosen = getattr(best.decisions, name)
@@ -280,9 +288,15 @@ class _Search:
         self._predict(best)
         order = sorted(self.by_text.values(), key=lambda each: each.milliseconds)
         for each in [best, *(other for other in order if other is not best)]:
-            if not each.why_not and each.milliseconds < inf and self._is_right(each):
+            if self._may_launch(each):
                 return each
         return None
+
+    def _may_launch(self, candidate: Candidate) -> bool:
+        """Say whether a candidate fits, is proved or explored, and is right."""
+        if candidate.is_open and candidate.milliseconds < inf:
+            self._explore(candidate)
+        return not candidate.why_not and candidate.milliseconds < inf and self._is_right(candidate)
 
     # --- comparison with the plain kernel -----------------------------------------------------------------------------
 
@@ -317,10 +331,10 @@ class _Search:
         """Measure the best few and the plain kernel, and return the fastest."""
         assert self.measure is not None
         order = sorted(
-            (each for each in self.by_text.values() if not each.why_not and each.milliseconds < inf),
+            (each for each in self.by_text.values() if each.is_open or not each.why_not),
             key=lambda each: each.milliseconds,
         )
-        right = [each for each in order[:MOST_MEASURED] if self._is_right(each)]
+        right = [each for each in order[:MOST_MEASURED] if self._may_launch(each)]
         refused = refused_by_choice(chosen, "measured")
         times = [(self.measure(each.specialized), at) for at, each in enumerate(right)]
         plain_time = self.measure(refused)

@@ -43,7 +43,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, TensorType, i1, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -267,12 +267,11 @@ class _Former:
 
     def _producer(self, plan: _Plan) -> Region:
         needed = Slice(plan.loads)
+        for op in needed.ops:
+            if op.regions and any(map(self._by_replica, _deciding(op, needed))):
+                raise refusal_at(op, "a loop or a branch of the producer depends on the number of the consumer")
         needed.ops -= {op for op in needed.ops if any(map(self._by_replica, op.results)) and not op.regions}
-        made = self._task(plan, needed, -1, self._fill, ttg.WarpYieldOp(operands=[[]]))
-        number = next((op for op in made.walk() if isinstance(op, tlx.ReplicaIdOp)), None)
-        if number is not None:
-            raise refusal_at(number, "a loop or a branch of the producer depends on the number of the consumer")
-        return made
+        return self._task(plan, needed, -1, self._fill, ttg.WarpYieldOp(operands=[[]]))
 
     def _fill(
         self, filling: Filling, held: _Memory, code: Code, values: dict[SSAValue, SSAValue], count: SSAValue
@@ -437,6 +436,20 @@ class _Plan:
 
 
 _ONE = IntegerAttr(1, i32)
+
+
+def _deciding(op: Operation, needed: Slice) -> list[SSAValue]:
+    """Return what decides which turns or arms of an operation are done, and what these give; without a loop's end."""
+    numbers = needed.carried.get(op, ())
+    ends = [region.block.last_op for region in op.regions if region.blocks]
+    given = [end.operands[number] for end in ends if end is not None for number in numbers]
+    match op:
+        case scf.ForOp():
+            return [op.lb, op.step, *(op.iter_args[number] for number in numbers), *given]
+        case scf.IfOp():
+            return [op.cond, *given]
+        case _:
+            return list(op.operands)
 
 
 def _is_loaded(value: SSAValue) -> bool:

@@ -77,7 +77,7 @@ def _take_turns(region: Region, copies: int, first: int, threads: int) -> None:
     sections = _sections(region)
     loops = {op.parent_op() for op, _ in sections if isinstance(op.parent_op(), scf.ForOp)}
     innermost = [loop for loop in loops if loop is not None and not _holds_loop(loop)]
-    if not innermost or not all(_computes(loop) for loop in innermost) or not _run_alike(region, sections):
+    if not innermost or not all(computes(loop) for loop in innermost) or not _run_alike(region, sections):
         return
     passed_on = _passed_on(region, sections)
     if passed_on is None:
@@ -167,7 +167,7 @@ def _holds_loop(loop: Operation) -> bool:
     return any(isinstance(op, scf.ForOp | scf.WhileOp) for op in loop.walk() if op is not loop)
 
 
-def _computes(loop: Operation) -> bool:
+def computes(loop: Operation) -> bool:
     """Return whether a loop computes functions, such as exponentials, of matrices beside its products."""
     computed = [op.results[0].type for op in loop.walk() if op.dialect_name() == "math"]
     return any(len(type_.get_shape()) > 1 for type_ in map(as_tensor, computed) if type_ is not None)
