@@ -1,6 +1,9 @@
 """Equality of a specialised kernel's source with its module, up to what the source can't say."""
 
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 
@@ -18,24 +21,25 @@ from tlx_xdsl.transforms.registry import pass_class
 from tlx_xdsl.transforms.warp_specialize.specialize import Decisions, specialize
 
 
-def table_of(family: Family) -> KernelDefaults:
-    """Return the defaults that the file of a plain kernel declares."""
+def table_of(family: Family, constants: Mapping[str, Any] | None = None) -> KernelDefaults:
+    """Return the defaults that the file of a plain kernel declares, with some other constants."""
     module = sys.modules[family.kernel.source.fn.__module__]
-    return kernel_defaults(str(module.__file__), vars(module), family.name)
+    found = kernel_defaults(str(module.__file__), vars(module), family.name)
+    return replace(found, constexprs={**found.constexprs, **(constants or {})})
 
 
-def specialised(family: Family, **decisions: int | bool) -> ModuleOp:
+def specialised(family: Family, constants: Mapping[str, Any] | None = None, **decisions: int | bool) -> ModuleOp:
     """The module of a plain kernel after all passes but the last one."""
-    table = table_of(family)
+    table = table_of(family, constants)
     module = frontend_module(family.kernel.source, Specialization(table.signature, table.constexprs, **table.options))
     with collected_diagnostics():
         specialize(module, make_context(), by_rule(Decisions(**decisions), module), replicate=False)
     return module
 
 
-def source_of(family: Family, module: ModuleOp) -> str:
+def source_of(family: Family, module: ModuleOp, constants: Mapping[str, Any] | None = None) -> str:
     """The source that is written for it."""
-    plain = PlainKernel([each.name for each in family.kernel.source.parameters], table_of(family).constexprs)
+    plain = PlainKernel([each.name for each in family.kernel.source.parameters], table_of(family, constants).constexprs)
     text, refused = source_of_specialised(module, f"{family.name}, specialised.", plain)
     assert [op.name for op in refused] == []
     return text

@@ -47,6 +47,21 @@ def test_two_groups_in_turns_compile_to_the_same_ttgir(attention):
     assert difference_from_source(module, again, passes=True) is None
 
 
+@pytest.mark.parametrize("causal", [True, False] if volume.is_full() else [True])
+def test_joined_programs_compile_to_the_same_ttgir(causal, tmp_path):
+    """Three consumers in turns, tiles in another order, turns that others have more, stores of some programs alone."""
+    constants = {"BLOCK_M": 64, "HEAD_DIM": 64, "CAUSAL": causal}
+    module = specialised(ATTENTION, constants)
+    text = source_of(ATTENTION, module, constants)
+    path = tmp_path / "joined.py"
+    again = compiled(*kernel_of(imported(text, path), path))
+    assert difference_from_source(module, again) is None
+    assert difference_from_source(module, again, passes=True) is None
+    assert "replicate=3, registers=160" in text
+    assert text.count("for rest in range(") == causal
+    assert ("if program < grid_x:" in text) and ("is_back" in text) == causal
+
+
 @pytest.mark.parametrize(
     ("line", "other"),
     [

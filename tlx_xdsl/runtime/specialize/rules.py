@@ -30,8 +30,8 @@ COLUMNS_OF_THREE = 192
 
 REASONS = {
     "persistent": "a tile's store runs beside the next tile's products where loops only add products up",
-    "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory), otherwise one; with programs of "
-    "their own, as many as have registers for their results",
+    "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory), and otherwise one; three with "
+    "programs of their own, or two where registers do not hold the results of three",
     "join": "programs side by side load the same blocks, and each has the rows of one group of warps",
     "order": "programs with many turns come first, so that all multiprocessors end together",
     "outer_depth": "the next tile's first blocks are loaded while this tile is computed",

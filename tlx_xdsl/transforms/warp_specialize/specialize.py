@@ -37,7 +37,7 @@ class Decisions:
     pipeline: bool | None = None
     """The first product of a block is issued before the second one of the block before."""
     turns: bool | None = None
-    """Two consumers take turns at the tensor cores."""
+    """Consumers take turns at the tensor cores."""
     registers: int | None = None
     """Registers of each thread of a consumer."""
     stage_stores: bool | None = None

@@ -1,4 +1,4 @@
-"""The rules' decisions for plain kernels: programs of their own for groups of warps where these fit, and nowhere else."""
+"""The rules' decisions for plain kernels: programs of their own for groups of warps where these fit, else none."""
 
 import pytest
 

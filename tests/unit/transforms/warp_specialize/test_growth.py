@@ -23,7 +23,9 @@ CASES = {
     "wide and narrow": (
         "%a = arith.extsi %x : i32 to i64\n%r = arith.trunci %a : i64 to i32", lambda x, n: x, 1,
     ),
-    "against each other": ("%a = arith.divsi %x, %two : i32\n%r = arith.subi %x, %a : i32", lambda x, n: x - x // 2, None),
+    "against each other": (
+        "%a = arith.divsi %x, %two : i32\n%r = arith.subi %x, %a : i32", lambda x, n: x - x // 2, None,
+    ),
     "a rest": ("%r = arith.remsi %x, %two : i32", lambda x, n: x % 2, None),
     "times a number of any sign": ("%r = arith.muli %x, %n : i32", lambda x, n: x * n, None),
     "parts of a number of any sign": ("%r = arith.divsi %x, %n : i32", lambda x, n: x // n, None),
