@@ -5,11 +5,11 @@
 
 // CHECK-LABEL: @causal
 // CHECK:         scf.for %tile
-// CHECK:           %behind = arith.subi %tile, %first : i32
-// CHECK-NEXT:      [[ROUND:%.*]] = arith.divsi %behind, %programs : i32
+// CHECK:           %distance = arith.subi %tile, %first : i32
+// CHECK-NEXT:      [[ROUND:%.*]] = arith.divsi %distance, %programs : i32
 // CHECK-NEXT:      [[PARITY:%.*]] = arith.remsi [[ROUND]], %{{.*}} : i32
 // CHECK-NEXT:      [[IS_ODD:%.*]] = arith.cmpi eq, [[PARITY]]
-// CHECK-NEXT:      [[END:%.*]] = arith.addi %behind, %programs : i32
+// CHECK-NEXT:      [[END:%.*]] = arith.addi %distance, %programs : i32
 // CHECK-NEXT:      [[IS_FULL:%.*]] = arith.cmpi sle, [[END]], %tiles : i32
 // CHECK-NEXT:      %is_back = arith.andi [[IS_ODD]], [[IS_FULL]] : i1
 // CHECK:           [[BACK:%.*]] = arith.subi {{%.*}}, %first : i32

@@ -59,7 +59,8 @@ def test_joined_programs_compile_to_the_same_ttgir(causal, tmp_path):
     assert difference_from_source(module, again, passes=True) is None
     assert "replicate=3, registers=160" in text
     assert text.count("for rest in range(") == causal
-    assert ("if program < grid_x:" in text) and ("is_back" in text) == causal
+    assert "if program < grid_x:" in text
+    assert ("is_back" in text) == causal
 
 
 @pytest.mark.parametrize(

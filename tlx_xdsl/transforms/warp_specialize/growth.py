@@ -1,4 +1,4 @@
-"""Whether an integer grows or shrinks with other ones, such as the number of a tile or of a group of warps."""
+"""Growth of integers with other ones, such as the number of a tile or of a group of warps."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ scf.for %tile = %first to %tiles step %programs : i32 {
 After, in Python:
 ```python
 for tile in range(first, tiles, programs):
-    behind = tile - first
-    is_back = (behind // programs % 2 == 1) & (behind + programs <= tiles)
-    place = tl.where(is_back, behind + programs - 1 - first, tile)
+    distance = tile - first
+    is_back = (distance // programs % 2 == 1) & (distance + programs <= tiles)
+    place = tl.where(is_back, distance + programs - 1 - first, tile)
     number = tl.maximum(tiles - 1 - place, 0)
     x = number % grid_x
 ```
@@ -88,9 +88,9 @@ def _order(loop: scf.ForOp, *, is_falling: bool, spread: bool) -> None:
         return result
 
     none, one, two = (made(constant(number, i32)) for number in range(3))
-    behind = made(arith.SubiOp(tile, first), "behind")
-    is_odd = made(CmpiOp("eq", made(arith.RemSIOp(made(arith.DivSIOp(behind, programs)), two)), one))
-    following = made(arith.AddiOp(behind, programs))
+    distance = made(arith.SubiOp(tile, first), "distance")
+    is_odd = made(CmpiOp("eq", made(arith.RemSIOp(made(arith.DivSIOp(distance, programs)), two)), one))
+    following = made(arith.AddiOp(distance, programs))
     is_back = made(arith.AndIOp(is_odd, made(CmpiOp("sle", following, tiles)), i1), "is_back")
     back = made(arith.SubiOp(made(arith.SubiOp(following, one)), first))
     place = made(SelectOp(is_back, back, tile), "place")

@@ -1,4 +1,4 @@
-"""Whether an integer grows with another one, beside the values that it has."""
+"""Growth of integers with another one, beside the values that they have."""
 
 import itertools
 

@@ -43,7 +43,7 @@ def problem_of(size, new):
     "size", (SIZES | MORE if is_full() else SIZES).values(), ids=SIZES | MORE if is_full() else SIZES
 )
 def test_joined_programs_compute_what_they_do_alone(size, decisions):
-    """Nothing is written for a program that the launch does not have, and all barriers end as they begin."""
+    """A program that the launch does not have writes nothing, and all barriers end as they begin."""
     new = NumpyArrays()
     problem, constexprs = problem_of(size, new)
     both = make(FAMILY.kernel, problem, constexprs, 4, Decisions(join=True, **decisions))
@@ -55,7 +55,7 @@ def test_joined_programs_compute_what_they_do_alone(size, decisions):
 
 
 def test_groups_that_end_earlier_pass_the_rest_on():
-    """Only under a causal mask do groups have other numbers of turns; each gives back what the longest one uses."""
+    """Groups have other numbers of turns under a causal mask; each gives back what the longest one uses."""
     loops = {}
     for causal in (False, True):
         problem, constexprs = problem_of((1, 1, 300, 64, causal), NumpyArrays())
