@@ -133,9 +133,11 @@ class _Search:
         if made.refused is not None:
             return Candidate(decisions, made, why_not=made.refused.message)
         made = replace(made, decisions=tuple(self._with_reason(each) for each in made.decisions))
-        found = self.by_text.get(made.source)
+        # The title names the decisions, also those that change nothing.
+        text = made.source.split('"""', 2)[-1]
+        found = self.by_text.get(text)
         if found is None:
-            found = self.by_text[made.source] = Candidate(decisions, made)
+            found = self.by_text[text] = Candidate(decisions, made)
             self._prove(found)
         if explores and found.is_open:
             self._explore(found)

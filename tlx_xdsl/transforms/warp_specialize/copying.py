@@ -6,7 +6,7 @@ is the count before the loop plus the number of the turn; elsewhere loops and br
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
@@ -103,8 +103,8 @@ class Copier:
     """Operations in whose place something else is written, and what counts how often that was passed."""
     most: Callable[[Code, SSAValue, dict[SSAValue, SSAValue]], SSAValue | None] | None = None
     """Write the most that the bound of a loop is in any copy of the task; None where all copies have the same."""
-    release: Callable[[Operation], Point] | None = None
-    """Gives what stands for a point in the turns that other copies have more; None for a task that does these."""
+    releases: Mapping[Operation, Point] | None = None
+    """What stands for points in the turns that other copies have more; None for a task that does these."""
 
     def block(
         self, source: Block, code: Code, values: dict[SSAValue, SSAValue], counts: dict[CountKey, SSAValue]
@@ -181,7 +181,7 @@ class Copier:
         most = self.most(code, op.ub, values) if passed and self.most is not None else None
         if most is not None and carried_counts:
             raise refusal_at(op, "groups of warps would do other loops inside of this one, each for another time")
-        upper = most if most is not None and self.release is None else upper
+        upper = most if most is not None and self.releases is None else upper
 
         inner = Block(arg_types=[op.lb.type, *(op.iter_args[n].type for n in numbers), *[i32] * len(carried_counts)])
         arguments = [body.args[0], *(body.args[1 + n] for n in numbers)]
@@ -214,7 +214,7 @@ class Copier:
         loop = code.add(scf.ForOp(lower, upper, step, starts, inner))
         loop.attributes.update(op.attributes)
         same([op.results[n] for n in numbers], loop.results, values)
-        if most is not None and self.release is not None:
+        if most is not None and self.releases is not None:
             loop.attributes[UNEVEN] = UnitAttr()
             own = turn_count(code, lower, upper, step)
             self._rest(body, code, counts, own, turns)  # pyright: ignore[reportPossiblyUnboundVariable]
@@ -226,13 +226,13 @@ class Copier:
 
     def _rest(self, body: Block, code: Code, counts: dict[CountKey, SSAValue], own: SSAValue, turns: SSAValue) -> None:
         """Write the turns that other copies of the task have more: each gives its slots back, unread."""
-        assert self.release is not None, "asked for"
+        assert self.releases is not None, "asked for"
         block = Block(arg_types=[i32])
         block.args[0].name_hint, block.args[0].location = "rest", body.args[0].location
         within = Code(block)
         for point in [op for op in body.ops if op in self.points]:
             within.at = point
-            self.release(point)(within, {}, plus(within, counts[self.points[point][0]], block.args[0]))
+            self.releases[point](within, {}, plus(within, counts[self.points[point][0]], block.args[0]))
         within.add(scf.YieldOp())
         loop = code.add(scf.ForOp(own, turns, code.number(1), [], block))
         loop.attributes[REST] = UnitAttr()

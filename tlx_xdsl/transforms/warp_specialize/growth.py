@@ -11,14 +11,11 @@ from tlx_xdsl.dialects.arith import ExtSIOp, TruncIOp
 
 from ..rewriting import constant_integer
 
-Varies = Callable[[SSAValue], bool]
-"""Says whether a value is one of those that grow, and all else that does not follow from them stays the same."""
 
-
-def growth(value: SSAValue, grows: Varies) -> int | None:
+def growth(value: SSAValue, grows: Callable[[SSAValue], bool]) -> int | None:
     """Return 1 for an integer that never shrinks when others grow, -1 for one that never grows; 0 for one that stays.
 
-    None where that is not known.
+    None where that is not known. `grows` says which values grow; what does not follow from them stays the same.
     """
     if grows(value):
         return 1

@@ -331,30 +331,27 @@ class _Former:
         return self._task(plan, needed, 0, self._take, ttg.WarpReturnOp())
 
     def _take(
-        self, filling: Filling, held: _Memory, code: Code, values: dict[SSAValue, SSAValue], count: SSAValue
+        self,
+        filling: Filling,
+        held: _Memory,
+        code: Code,
+        values: dict[SSAValue, SSAValue],
+        count: SSAValue,
+        *,
+        reads: bool = True,
     ) -> None:
-        """Write the consumer's part: wait for a slot, read its buffers, give it back."""
+        """Write the consumer's part: wait for a slot, read its buffers where it has the turn, give the slot back."""
         ring = filling.ring
         assert ring is not None
         stage, phase = code.place(count, ring.depth, "")
         true = code.value(arith.ConstantOp(BoolAttr.from_bool(True), i1))
         code.add(_wait(_at(code, held.full, stage), phase, true))
-        for load, part, buffers in zip(filling.loads, filling.parts, held.buffers, strict=True):
+        for load, part, buffers in zip(filling.loads, filling.parts, held.buffers, strict=True) if reads else ():
             code.at = load
             replica = self._replica(code) if part.by_replica and self.replicas > 1 else stage
             index = self._buffer_index(code, stage, part.by_replica, replica)
             view = _at(code, buffers, index)
             values[load.result] = code.value(_read(code, view, load), load.result.name_hint)
-        code.add(ttng.ArriveBarrierOp(operands=[_at(code, held.empty, stage), None], properties={"count": _ONE}))
-
-    def _give_back(
-        self, filling: Filling, held: _Memory, code: Code, _values: dict[SSAValue, SSAValue], count: SSAValue
-    ) -> None:
-        """Write the consumer's part of a turn that it does not have: wait for a slot, give it back."""
-        assert filling.ring is not None
-        stage, phase = code.place(count, filling.ring.depth, "")
-        true = code.value(arith.ConstantOp(BoolAttr.from_bool(True), i1))
-        code.add(_wait(_at(code, held.full, stage), phase, true))
         code.add(ttng.ArriveBarrierOp(operands=[_at(code, held.empty, stage), None], properties={"count": _ONE}))
 
     def _most(self, code: Code, bound: SSAValue, values: dict[SSAValue, SSAValue]) -> SSAValue | None:
@@ -386,11 +383,9 @@ class _Former:
         counts: dict[CountKey, SSAValue] = {key: code.number(0) for key, _ in points.values()}
         values: dict[SSAValue, SSAValue] = {}
         releases: dict[Operation, Point] = {
-            filling.loads[place]: partial(self._give_back, filling, held) for filling, held in plan.memory.items()
+            filling.loads[0]: partial(write, filling, held, reads=False) for filling, held in plan.memory.items()
         }
-        Copier(needed, points, self._most, releases.__getitem__ if place == 0 else None).block(
-            self.body, code, values, counts
-        )
+        Copier(needed, points, self._most, None if place else releases).block(self.body, code, values, counts)
         code.add(end)
         drop_idle(code.block)
         return Region(code.block)

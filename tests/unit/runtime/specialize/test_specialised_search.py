@@ -32,6 +32,7 @@ class World:
     comparisons: object = staticmethod(lambda decisions: Comparison())
     misfits: object = staticmethod(lambda decisions: "")
     refusals: object = staticmethod(lambda decisions: None)
+    code: object = staticmethod(str)
     decisions: tuple[Decision, ...] = ()
     predicted: int = 0
 
@@ -43,7 +44,7 @@ def world(monkeypatch):
 
     def specialised(kernel, signature, constexprs, decisions, target, num_warps):
         refused = found.refusals(decisions)
-        text = str(decisions)
+        text = f'"""{decisions}"""{found.code(decisions)}'
         made[text] = decisions
         kernel = kernel if refused else tlx_xdsl.Kernel(add_one.fn)
         return Specialized(add_one, kernel, text, decisions=found.decisions, refused=refused)
@@ -227,3 +228,30 @@ def test_a_proof_is_better_than_an_exploration(world, monkeypatch):
     found = searched(WANTED, Settings())
     assert not found
     assert "its synchronisation is wrong: a deadlock" in str(found)
+
+
+def test_decisions_that_change_nothing_are_not_looked_at(world):
+    """The title of a file names its decisions; what counts is the code below."""
+    world.code = lambda decisions: f"depth={decisions.depth}, groups={decisions.groups}"
+    world.times = lambda decisions: 8.0 - (decisions.depth == 4)
+    found = searched(WANTED, Settings(by="search"))
+    assert found.milliseconds == 7.0
+    assert world.predicted == 1 + 2 + 5  # the rules', two numbers of groups, five of slots
+
+
+def test_only_what_is_expected_to_be_faster_is_explored(world, monkeypatch):
+    explored = []
+    monkeypatch.setattr(Specialized, "fitted", lambda self, *rest: ((1, 1, 1), []))
+    monkeypatch.setattr(search, "explored", lambda *rest: explored.append(rest) or Verdict("explored", ("all orders",)))
+    world.verdicts = lambda decisions: PROVED if decisions.depth is None else Verdict("unknown", ("a loop",))
+    world.times = lambda decisions: {3: 7.0, 4: 9.0}.get(decisions.depth, 8.0)
+    found = searched(WANTED, Settings(by="search"))
+    assert (found.milliseconds, found.verdict.answer, len(explored)) == (7.0, "explored", 1)
+    (decision,) = [each for each in found.decisions if each.name == "depth"]
+    assert Alternative(4, 9.0) in decision.alternatives
+    # A GPU measures no candidate that is not explored.
+    world.times = lambda decisions: 8.0 if decisions.depth is None else 9.0
+    monkeypatch.setattr(search, "explored", lambda *rest: Verdict("unknown", ("not all orders",)))
+    measured = []
+    searched(WANTED, Settings(by="measure"), lambda candidate: measured.append(candidate) or 5.0)
+    assert [bool(each.verdict) for each in measured if each] == [True] * search.MOST_MEASURED
