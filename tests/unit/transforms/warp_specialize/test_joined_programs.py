@@ -7,7 +7,9 @@ from tests.gallery.plain.families import FAMILIES
 from tests.gallery.plain.numpy_arrays import NumpyArrays, check, expected
 from tests.gallery.plain.specialized import make
 from tests.unit.volume import is_full
+from tlx_xdsl.text.diagnostics import collected_diagnostics
 from tlx_xdsl.transforms.rewriting import ops_of
+from tlx_xdsl.transforms.warp_specialize.refusal import WarpSpecializeRefusal
 from tlx_xdsl.transforms.warp_specialize.specialize import Decisions
 
 FAMILY = FAMILIES["attention"]
@@ -62,3 +64,23 @@ def test_groups_that_end_earlier_pass_the_rest_on():
         made = make(FAMILY.kernel, problem, constexprs, 4, Decisions(join=True, groups=3)).specialized
         loops[causal] = len(ops_of(made, ForOp))
     assert loops[True] == loops[False] + 3
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_other_kernels_are_right_or_refused(name):
+    """One group is left where programs load nothing alike, and a branch that one group alone takes is refused."""
+    family = FAMILIES[name]
+    config = {**family.config, **({"BLOCK_M": 64, "num_warps": 4} if "BLOCK_M" in family.config else {})}
+    new, shape = NumpyArrays(), family.shapes[2 if name == "matmul_persistent" else 1]
+    problem, constexprs = family.problem(shape, new, config), family.constexprs(shape, config)
+    decisions = Decisions(join=True, groups=3, order=2)
+    with collected_diagnostics():
+        if name == "matmul_grouped":
+            with pytest.raises(WarpSpecializeRefusal, match="depends on the number of the consumer"):
+                make(family.kernel, problem, constexprs, 4, decisions)
+            return
+        both = make(family.kernel, problem, constexprs, config["num_warps"], decisions)
+    assert not both.why_not(problem)
+    both.run_specialized(problem, schedule="random")
+    new.check_guards()
+    check(problem, expected(problem), family.tolerance)
