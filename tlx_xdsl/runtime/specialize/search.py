@@ -109,7 +109,7 @@ class _Search:
             best.specialized, milliseconds=best.milliseconds, decisions=(*decided, *best.specialized.decisions)
         )
         if by == "measure" and self.measure is not None:
-            return self._measured(chosen, plain)
+            return self._measured(chosen, plain, base)
         if isinstance(plain, float) and plain * (1 + TIE) <= best.milliseconds:
             reason = f"the clock expects {plain:.4g} ms of it, and {best.milliseconds:.4g} ms when it is specialised"
             return refused_by_choice(chosen, _plain_because(reason))
@@ -329,14 +329,15 @@ class _Search:
 
     # --- measurement --------------------------------------------------------------------------------------------------
 
-    def _measured(self, chosen: Specialized, plain: float | str) -> Specialized:
-        """Measure the best few and the plain kernel, and return the fastest."""
+    def _measured(self, chosen: Specialized, plain: float | str, base: Candidate) -> Specialized:
+        """Measure the best few, those of the rules among them, and the plain kernel; return the fastest."""
         assert self.measure is not None
         order = sorted(
             (each for each in self.by_text.values() if each.is_open or not each.why_not),
             key=lambda each: each.milliseconds,
         )
-        right = [each for each in order[:MOST_MEASURED] if self._may_launch(each)]
+        few = order[:MOST_MEASURED] if base in order[:MOST_MEASURED] else [*order[: MOST_MEASURED - 1], base]
+        right = [each for each in few if self._may_launch(each)]
         refused = refused_by_choice(chosen, "measured")
         times = [(self.measure(each.specialized), at) for at, each in enumerate(right)]
         plain_time = self.measure(refused)

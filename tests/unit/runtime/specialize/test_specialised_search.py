@@ -255,3 +255,13 @@ def test_only_what_is_expected_to_be_faster_is_explored(world, monkeypatch):
     measured = []
     searched(WANTED, Settings(by="measure"), lambda candidate: measured.append(candidate) or 5.0)
     assert [bool(each.verdict) for each in measured if each] == [True] * search.MOST_MEASURED
+
+
+def test_the_rules_choice_is_measured_whatever_the_clock_expects(world):
+    world.times = lambda decisions: 8.0 if decisions.depth is None else 7.0 - decisions.depth / 10
+    measured = []
+    found = searched(
+        WANTED, Settings(by="measure"), lambda each: measured.append(each) or 9.0 - (" depth=N" in each.source)
+    )
+    assert found.milliseconds == 8.0
+    assert sum(" depth=None" in each.source for each in measured if each) == 1
