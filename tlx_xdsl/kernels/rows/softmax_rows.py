@@ -186,8 +186,8 @@ def softmax_long_rows(
     top, total = maximum_and_sum(top, total)
     factor = 1.0 / total
     if WIDTH > 1:
-        result = tl.math.exp2((edge.to(tl.float32) - top) * LOG2_E) * factor
-        tl.store(out_ptr + place, result.to(out_ptr.dtype.element_ty), is_edge)
+        of_edge = tl.math.exp2((edge.to(tl.float32) - top) * LOG2_E) * factor
+        tl.store(out_ptr + place, of_edge.to(out_ptr.dtype.element_ty), is_edge)
     columns = tl.arange(0, BLOCK)
     for first in range(0, count, BLOCK):
         at = first + columns
