@@ -48,7 +48,8 @@ def edges_of(rows, distance, count, WIDTH: tl.constexpr, LANES: tl.constexpr):
     """
     before = (body_of(rows, distance, WIDTH) - rows.to(tl.int64) * distance).to(tl.int32)
     whole = tl.maximum(count - before, 0) // WIDTH * WIDTH
-    lanes = tl.arange(0, LANES)
+    # Backwards: neighbours in memory would be given to one thread, which gets lanes in the order of the body's vectors.
+    lanes = LANES - 1 - tl.arange(0, LANES)
     at = tl.where(lanes < WIDTH, lanes, lanes + whole) - WIDTH
     return before, whole, at, (at >= -before) & (at < count - before)
 
