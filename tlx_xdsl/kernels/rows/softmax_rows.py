@@ -57,6 +57,22 @@ def softmax_backward_rows(
 
 
 @tlx_xdsl.jit
+def weights_of_rows(x, edge):
+    """The maxima of rows, the sums of exp(x - maximum), and these themselves, of pieces `x` of rows and their edges."""
+    top = edge
+    for piece in tl.static_range(len(x)):
+        top = tl.maximum(top, tl.max(x[piece].to(tl.float32), 2))
+    top = tl.max(top, 1)[:, None]
+    edge = tl.math.exp2((edge - top) * LOG2_E)
+    total = edge
+    weights = ()
+    for piece in tl.static_range(len(x)):
+        weights += (tl.math.exp2((x[piece].to(tl.float32) - top[:, :, None]) * LOG2_E),)
+        total += tl.sum(weights[piece], 2)
+    return top, tl.sum(total, 1)[:, None], weights, edge
+
+
+@tlx_xdsl.jit
 def softmax_unaligned_rows(
     x_ptr, out_ptr, x_stride, out_stride, ROW_COUNT, COLUMNS,
     ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr,
@@ -68,17 +84,8 @@ def softmax_unaligned_rows(
     row_ptr = x_ptr + body_of(rows, x_stride, WIDTH)
     x = load_pieces(row_ptr, whole, float("-inf"), 0, PIECES, LANES, WIDTH)
     edge = tl.load(row_ptr + at, inside, float("-inf")).to(tl.float32)
-    top = edge
-    for piece in tl.static_range(PIECES):
-        top = tl.maximum(top, tl.max(x[piece].to(tl.float32), 2))
-    top = tl.max(top, 1)[:, None]
-    edge = tl.math.exp2((edge - top) * LOG2_E)
-    total = edge
-    weights = ()
-    for piece in tl.static_range(PIECES):
-        weights += (tl.math.exp2((x[piece].to(tl.float32) - top[:, :, None]) * LOG2_E),)
-        total += tl.sum(weights[piece], 2)
-    factor = 1.0 / tl.sum(total, 1)[:, None]
+    _, total, weights, edge = weights_of_rows(x, edge)
+    factor = 1.0 / total
     row_ptr = out_ptr + body_of(rows, out_stride, WIDTH)
     for piece in tl.static_range(PIECES):
         store_piece(row_ptr, weights[piece] * factor[:, :, None], whole, piece, LANES, WIDTH)
