@@ -18,7 +18,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 
 from ..attention.scores import LOG2_E
-from .edges import body_of, edges_of, load_pieces, places_of, store_piece
+from .edges import body_of, edges_of, load_pieces, places_of, rows_of_lanes, store_piece
 from .softmax_rows import add_elements, maximum_and_sum, sums_of_threads, weights_of_rows
 
 PROGRAM_DONE = tl.constexpr(1 << 32)
@@ -85,7 +85,7 @@ def cross_entropy_short_rows(
     losses = tl.zeros((ROWS, LANES), tl.float32)
     counted = tl.zeros((ROWS, LANES), tl.int32)
     for first in range(tl.program_id(0) * ROWS, ROW_COUNT, tl.num_programs(0) * ROWS):
-        rows = tl.broadcast_to((first + tl.arange(0, ROWS))[:, None], (ROWS, LANES))
+        rows = rows_of_lanes(first, ROWS, LANES)
         is_row = rows < ROW_COUNT
         target = tl.load(target_ptr + rows, is_row, ignore_index)
         _, whole, place, inside = edges_of(rows, x_stride, tl.where(is_row, COLUMNS, 0), WIDTH, LANES)
@@ -150,10 +150,10 @@ def add_losses(loss_ptr, total_ptr, scale_ptr, rows, BLOCK: tl.constexpr, IS_MEA
 
 
 @tlx_xdsl.jit
-def slopes_of(x, is_target, lse, grad, is_ignored, count, smoothing):
-    """The gradient of logits."""
-    dx = tl.math.exp2((x - lse) * LOG2_E) - tl.where(is_target, 1.0 - smoothing, 0.0) - smoothing / count
-    return tl.where(is_ignored, 0.0, dx * grad)
+def slopes_of(x, at, place, target, ignore_index, lse, grad, count, smoothing):
+    """The gradient of logits at places, of which `place` is that of the class."""
+    dx = tl.math.exp2((x - lse) * LOG2_E) - tl.where(at == place, 1.0 - smoothing, 0.0) - smoothing / count
+    return tl.where(target == ignore_index, 0.0, dx * grad)
 
 
 @tlx_xdsl.jit
@@ -173,7 +173,7 @@ def cross_entropy_backward_rows(
     grad = tl.load(dloss_ptr + row * dloss_step)
     if scale_ptr is not None:
         grad = grad * tl.load(scale_ptr)
-    dx = slopes_of(x, at == target, lse, grad, target == ignore_index, count, smoothing)
+    dx = slopes_of(x, at, target, target, ignore_index, lse, grad, count, smoothing)
     tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), at < count)
 
 
@@ -183,7 +183,7 @@ def cross_entropy_backward_unaligned_rows(
     ignore_index, smoothing, ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The gradient of PIECES of ROWS rows, which begin anywhere (`edges`): programs are (rows, pieces)."""
-    rows = tl.broadcast_to((tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None], (ROWS, LANES))
+    rows = rows_of_lanes(tl.program_id(0) * ROWS, ROWS, LANES)
     is_row = rows < ROW_COUNT
     before, whole, place, inside = edges_of(rows, x_stride, tl.where(is_row, COLUMNS, 0), WIDTH, LANES)
     first = tl.program_id(1) * PIECES
@@ -196,16 +196,15 @@ def cross_entropy_backward_unaligned_rows(
     grad = tl.load(dloss_ptr + rows * dloss_step, is_row, 0.0)
     if scale_ptr is not None:
         grad = grad * tl.load(scale_ptr)
-    is_ignored = target == ignore_index
     # From the body's first element, in 32 bits; classes that are not there stay so.
-    target = tl.minimum(tl.maximum(target, -1), COLUMNS).to(tl.int32) - before
+    of_class = tl.minimum(tl.maximum(target, -1), COLUMNS).to(tl.int32) - before
     row_ptr = dx_ptr + body_of(rows, dx_stride, WIDTH)
     for piece in tl.static_range(PIECES):
         at, _ = places_of(whole, first + piece, LANES, WIDTH)
         dx = slopes_of(
-            x[piece].to(tl.float32), at == target[:, :, None], lse[:, :, None], grad[:, :, None], is_ignored[:, :, None], COLUMNS,
-            smoothing,
+            x[piece].to(tl.float32), at, of_class[:, :, None], target[:, :, None], ignore_index, lse[:, :, None],
+            grad[:, :, None], COLUMNS, smoothing,
         )  # fmt: skip
         store_piece(row_ptr, dx, whole, first + piece, LANES, WIDTH)
-    of_edge = slopes_of(edge, place == target, lse, grad, is_ignored, COLUMNS, smoothing)
+    of_edge = slopes_of(edge, place, of_class, target, ignore_index, lse, grad, COLUMNS, smoothing)
     tl.store(row_ptr + place, of_edge.to(dx_ptr.dtype.element_ty), inside)

@@ -35,6 +35,12 @@ def tile_of(columns: int, width: int, vectors: int) -> dict[str, int]:
 
 
 @tlx_xdsl.jit
+def rows_of_lanes(first, ROWS: tl.constexpr, LANES: tl.constexpr):
+    """The numbers of ROWS rows, for each lane. They fall, so that threads get lanes and not rows one by one."""
+    return tl.broadcast_to((first + ROWS - 1 - tl.arange(0, ROWS))[:, None], (ROWS, LANES))
+
+
+@tlx_xdsl.jit
 def body_of(rows, distance, WIDTH: tl.constexpr):
     """The first element of the bodies of rows that are `distance` elements apart, by their numbers."""
     return (rows.to(tl.int64) * distance + (WIDTH - 1)) // WIDTH * WIDTH
