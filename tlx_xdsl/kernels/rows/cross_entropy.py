@@ -41,13 +41,13 @@ _BLOCK, _BLOCK_WARPS = 8192, 8
 
 _REGISTERS, _MORE_REGISTERS = 32, 8
 """Registers of a thread where losses are added up, so that many programs are resident; and those that smoothing takes
-besides, or rows that are not aligned."""
+besides, or rows that are read by elements."""
 
 _ALL_REGISTERS, _RESIDENT = 1 << 16, 32
 """Registers of a multiprocessor, and programs that it has at most."""
 
-_SUMS = 4
-"""Sums that each thread of the last program adds up at a time."""
+_SUMS, _MORE_SUMS = 4, 16
+"""Sums that each thread of the last program adds up at a time; and where all is read in some microseconds."""
 
 
 def cross_entropy(
@@ -138,9 +138,7 @@ def _forward_launch(
         "scale_ptr": scale, "counter_ptr": counter, "x_stride": rows.distance // way.unit, "ROW_COUNT": rows.count,
         "COLUMNS": rows.columns // way.unit, "ignore_index": ignore_index, "smoothing": smoothing,
     }  # fmt: skip
-    constants = {
-        **way.constants, "IS_SMOOTHED": smoothing > 0, "SUM_BLOCK": _SUMS * way.threads, "IS_MEAN": is_mean,
-    }  # fmt: skip
+    constants = {**way.constants, "IS_SMOOTHED": smoothing > 0, "IS_MEAN": is_mean}
     sources = {
         "x_ptr": "x", "target_ptr": "target", "loss_ptr": "loss" if total is None else WORKSPACE, "lse_ptr": "lse",
         "total_ptr": "loss", "scale_ptr": "scale", "counter_ptr": COUNTERS,
@@ -180,10 +178,12 @@ def _way(given: Operand, rows: Rows, smoothing: float) -> _Way:
     if width > 1 and rows.columns <= _SHORT:
         tile = tile_of(rows.columns, width, _VECTORS)
         threads = max(THREADS, tile["LANES"])
-        return _Way(cross_entropy_short_rows, tile["ROWS"], 1, threads, _SHORT_REGISTERS, tile)
+        constants = {**tile, "SUM_BLOCK": _MORE_SUMS * threads}
+        return _Way(cross_entropy_short_rows, tile["ROWS"], 1, threads, _SHORT_REGISTERS, constants)
     threads = min(THREADS, max(rows.block // 8, 32))
-    registers = _REGISTERS + ((smoothing > 0) + (unit == 1)) * _MORE_REGISTERS
-    constants = {"THREADS": threads, "UNIT": unit, "WIDTH": width if unit == 1 else 1}
+    width = width if unit == 1 else 1
+    registers = _REGISTERS + ((smoothing > 0) + (unit * width == 1)) * _MORE_REGISTERS
+    constants = {"THREADS": threads, "UNIT": unit, "WIDTH": width, "SUM_BLOCK": _SUMS * threads}
     return _Way(cross_entropy_rows, 1, unit, threads, registers, constants)
 
 
