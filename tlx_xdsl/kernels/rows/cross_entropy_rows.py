@@ -44,7 +44,7 @@ def cross_entropy_rows(
         row_ptr = x_ptr + row.to(tl.int64) * (x_stride * UNIT)
         target = tl.load(target_ptr + row)
         if WIDTH > 1:
-            before, whole, place, inside = edges_of(row, x_stride, count, WIDTH, THREADS)
+            _, whole, place, inside = edges_of(row, x_stride, count, WIDTH, THREADS)
             body_ptr = x_ptr + body_of(row, x_stride, WIDTH)
             edge = tl.load(body_ptr + place, inside, float("-inf"))
             top, total, plain = sums_of_threads(body_ptr, whole, THREADS, WITH_PLAIN=IS_SMOOTHED)
@@ -115,9 +115,7 @@ def cross_entropy_short_rows(
             losses += tl.where(is_first, loss, 0.0)
             counted += (is_counted & is_first).to(tl.int32)
     if total_ptr is not None:
-        finish(
-            tl.sum(losses), tl.sum(counted), loss_ptr, total_ptr, scale_ptr, counter_ptr, SUM_BLOCK, IS_MEAN
-        )
+        finish(tl.sum(losses), tl.sum(counted), loss_ptr, total_ptr, scale_ptr, counter_ptr, SUM_BLOCK, IS_MEAN)
 
 
 @tlx_xdsl.jit

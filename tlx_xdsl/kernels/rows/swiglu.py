@@ -85,7 +85,7 @@ def swiglu_backward_rows(
 
 @tlx_xdsl.jit
 def swiglu_elements(gate_ptr, up_ptr, out_ptr, COUNT, BLOCK: tl.constexpr, WIDTH: tl.constexpr):
-    """BLOCK elements for each program, of tensors without gaps; what is no whole vector at the end is the first one's."""
+    """BLOCK elements for each program, of tensors without gaps. The first has what is no whole vector at the end."""
     whole = COUNT // WIDTH * WIDTH
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     gate = tl.load(gate_ptr + at, at < whole, 0.0).to(tl.float32)
