@@ -285,7 +285,7 @@ def unit_of(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
 
 
 def width_of(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
-    """Elements of 16 bytes where rows of one number begin equally far behind multiples of 16 bytes; else 1."""
+    """Elements of 16 bytes where rows of one number begin equally far from multiples of 16 bytes; else 1."""
     width = TMA_ALIGNMENT // operands[0].element_bytes
     are_alike = len({each.distance % width for each in rows}) == 1
     return width if are_alike and all(map(is_aligned, operands)) else 1

@@ -160,7 +160,7 @@ def _forward_launch(
 
 
 class _Way(NamedTuple):
-    """How losses are computed: the kernel, rows of a program at a time, its threads, and registers of each.
+    """The way to losses: the kernel, rows of a program at a time, its threads, and registers of each.
 
     Registers are those where losses are added up. The stride and the length of rows are counted in `unit` elements.
     """

@@ -1,7 +1,7 @@
 """Rows that begin anywhere, moved 16 bytes at a time, in plain `tl`.
 
 A row is a body of whole vectors of 16 bytes, at an address that is a multiple of 16, and its edges: up to WIDTH - 1
-elements before the body and as many behind it, WIDTH being the elements of a vector. The compiler sees that a body
+elements before the body and as many after it, WIDTH being the elements of a vector. The compiler sees that a body
 begins at a multiple of WIDTH elements and has such a length; edges are moved one by one. Nothing beside a row is
 touched.
 
@@ -62,7 +62,7 @@ def edges_of(rows, distance, count, WIDTH: tl.constexpr, LANES: tl.constexpr):
 
 @tlx_xdsl.jit
 def places_of(whole, PIECE, LANES: tl.constexpr, WIDTH: tl.constexpr):
-    """Where the elements of a piece are in bodies, and which are there."""
+    """The places of a piece's elements in bodies, and which are there."""
     vectors = (PIECE * LANES + tl.arange(0, LANES)) * WIDTH
     at = (vectors[:, None] + tl.arange(0, WIDTH)[None, :])[None, :, :]
     return at, at < whole[:, :, None]

@@ -84,18 +84,33 @@ def swiglu_backward_rows(
 
 
 @tlx_xdsl.jit
+def store_gated(gate_ptr, up_ptr, out_ptr, at, inside):
+    """Store the results at places of tensors without gaps."""
+    gate = tl.load(gate_ptr + at, inside, 0.0).to(tl.float32)
+    up = tl.load(up_ptr + at, inside, 0.0).to(tl.float32)
+    tl.store(out_ptr + at, gated(gate, up).to(out_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
+def store_gradients(gate_ptr, up_ptr, dout_ptr, dgate_ptr, dup_ptr, at, inside):
+    """Store the gradients at places of tensors without gaps."""
+    gate = tl.load(gate_ptr + at, inside, 0.0).to(tl.float32)
+    up = tl.load(up_ptr + at, inside, 0.0).to(tl.float32)
+    dy = tl.load(dout_ptr + at, inside, 0.0).to(tl.float32)
+    dgate, dup = gradients(gate, up, dy)
+    tl.store(dgate_ptr + at, dgate.to(dgate_ptr.dtype.element_ty), inside)
+    tl.store(dup_ptr + at, dup.to(dup_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
 def swiglu_elements(gate_ptr, up_ptr, out_ptr, COUNT, BLOCK: tl.constexpr, WIDTH: tl.constexpr):
     """BLOCK elements for each program, of tensors without gaps. The first has what is no whole vector at the end."""
     whole = COUNT // WIDTH * WIDTH
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    gate = tl.load(gate_ptr + at, at < whole, 0.0).to(tl.float32)
-    up = tl.load(up_ptr + at, at < whole, 0.0).to(tl.float32)
-    tl.store(out_ptr + at, gated(gate, up).to(out_ptr.dtype.element_ty), at < whole)
+    store_gated(gate_ptr, up_ptr, out_ptr, at, at < whole)
     if tl.program_id(0) == 0:
         rest = whole + tl.arange(0, WIDTH)
-        gate_rest = tl.load(gate_ptr + rest, rest < COUNT, 0.0).to(tl.float32)
-        up_rest = tl.load(up_ptr + rest, rest < COUNT, 0.0).to(tl.float32)
-        tl.store(out_ptr + rest, gated(gate_rest, up_rest).to(out_ptr.dtype.element_ty), rest < COUNT)
+        store_gated(gate_ptr, up_ptr, out_ptr, rest, rest < COUNT)
 
 
 @tlx_xdsl.jit
@@ -105,20 +120,10 @@ def swiglu_backward_elements(
     """The gradients, as `swiglu_elements`."""
     whole = COUNT // WIDTH * WIDTH
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    gate = tl.load(gate_ptr + at, at < whole, 0.0).to(tl.float32)
-    up = tl.load(up_ptr + at, at < whole, 0.0).to(tl.float32)
-    dy = tl.load(dout_ptr + at, at < whole, 0.0).to(tl.float32)
-    dgate, dup = gradients(gate, up, dy)
-    tl.store(dgate_ptr + at, dgate.to(dgate_ptr.dtype.element_ty), at < whole)
-    tl.store(dup_ptr + at, dup.to(dup_ptr.dtype.element_ty), at < whole)
+    store_gradients(gate_ptr, up_ptr, dout_ptr, dgate_ptr, dup_ptr, at, at < whole)
     if tl.program_id(0) == 0:
         rest = whole + tl.arange(0, WIDTH)
-        gate_rest = tl.load(gate_ptr + rest, rest < COUNT, 0.0).to(tl.float32)
-        up_rest = tl.load(up_ptr + rest, rest < COUNT, 0.0).to(tl.float32)
-        dy_rest = tl.load(dout_ptr + rest, rest < COUNT, 0.0).to(tl.float32)
-        dgate_rest, dup_rest = gradients(gate_rest, up_rest, dy_rest)
-        tl.store(dgate_ptr + rest, dgate_rest.to(dgate_ptr.dtype.element_ty), rest < COUNT)
-        tl.store(dup_ptr + rest, dup_rest.to(dup_ptr.dtype.element_ty), rest < COUNT)
+        store_gradients(gate_ptr, up_ptr, dout_ptr, dgate_ptr, dup_ptr, rest, rest < COUNT)
 
 
 def swiglu(gate: Any, up: Any, out: Any = None) -> Any:

@@ -153,7 +153,7 @@ def test_numbers_that_are_none_stay_in_their_row():
 
 
 def test_rows_that_are_not_alike_are_read_by_elements():
-    """Vectors of two tensors fit together where their rows begin equally far behind multiples of 16 bytes."""
+    """Vectors of two tensors fit together where their rows begin equally far from multiples of 16 bytes."""
     memory = Memory()
     wide = memory.random((5, 29), BF16, 0)
     x, out = wide[:, :21], memory.tensor((5, 21), BF16)
