@@ -122,8 +122,11 @@ class InferPipeSemaphoresPass(Pass):
             slots = Slots(kernel)
             published = {ends.pipe for ends in pipes if check_ends(kernel, ends, slots)}
             words = _Words(kernel, pipes)
-            for ends in pipes:
-                _synchronise(ends, words, published=ends.pipe in published)
+            for pipe, sends, receives in pipes:
+                for copy in sends:
+                    _send(pipe, copy, words, published=pipe in published)
+                for copy in receives:
+                    _receive(pipe, copy, words, published=pipe in published)
 
 
 class _Words:
@@ -134,7 +137,7 @@ class _Words:
         """Whether the source's own word of `valid` can be what the receivers get."""
         self._words: dict[tuple[CreatePipeOp, str], SSAValue] = {}
         made: dict[object, SSAValue] = {}
-        keys = _keys(pipes, SEMAPHORES - len(ops_of(kernel, CreateSemaphoreOp)))
+        keys = _keys(pipes, max(SEMAPHORES - len(ops_of(kernel, CreateSemaphoreOp)), 0))
         counts = Counter(key for each in keys for key in each)
         takers = [thread_around(ends.receives[0]) for ends in pipes]
         for ends, taker, own in zip(pipes, takers, keys, strict=True):
@@ -211,13 +214,6 @@ def _semaphore(pipe: CreatePipeOp, name: str, *, is_shared: bool) -> SSAValue:
         after = after.next_op
     Rewriter.insert_op(op, InsertPoint.after(after))
     return op.result
-
-
-def _synchronise(ends: PipeEnds, words: _Words, *, published: bool) -> None:
-    for copy in ends.sends:
-        _send(ends.pipe, copy, words, published=published)
-    for copy in ends.receives:
-        _receive(ends.pipe, copy, words, published=published)
 
 
 class _Around:
