@@ -25,7 +25,7 @@ FULL = {
     "turning_summa": (5,),
     "ring": (8,),
     "gather": (5, 8),
-    "scatter": (8, 15),
+    "scatter": (8,),
     "deal": (8,),
     "uneven": (8,),
     "all_to_all": (8,),
