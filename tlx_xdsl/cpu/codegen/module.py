@@ -123,7 +123,7 @@ def _function(
     """The text of a function, and the bytes of scratch memory that it needs with all that it calls."""
     held = function.attributes.get(BYTES)
     arena = held.value.data if isinstance(held, IntegerAttr) else 0
-    b = Builder(externals)
+    b = Builder(externals, features.vector_bytes)
     fn = FunctionEmitter(b, features, sites, checks, Value("%scratch", PTR), arena, forwarding(function))
     fn.ticks = ticks
     if not checks:
