@@ -28,7 +28,7 @@ from .function import FunctionEmitter, Sites, Target, load_handlers, refused
 from .host import Features, Host, host
 from .llvm import Compiled, optimized
 from .metadata import Argument, Metadata
-from .postponed import postponed_copies
+from .postponed import postponed_copies, unfilled_accumulators
 from .ticks import Ticks
 
 _PLAIN = 'nounwind "no-trapping-math"="true"'
@@ -126,6 +126,7 @@ def _function(
     b = Builder(externals, features.vector_bytes)
     fn = FunctionEmitter(b, features, sites, checks, Value("%scratch", PTR), arena, forwarding(function))
     fn.ticks = ticks
+    fn.unfilled = unfilled_accumulators(function)
     if not checks:
         # The places of faults are those of the loads.
         fn.postponed = postponed_copies(function)

@@ -215,7 +215,11 @@ def matmul(fn: FunctionEmitter, op: linalg.MatmulOp) -> None:
     for value in op.inputs:
         if isinstance(value.owner, Operation) and (wait := fn.postponed.get(value.owner)) is not None:
             fn.views[value] = wait.operand(fn.b, fn.views[value], partial(_fill, fn, wait))
-    if not usual or not write_product(fn, *(fn.views[value] for value in operands)):
+    start = next((wait for wait in fn.unfilled.get(op, ()) if wait.starts(op)), None)
+    a, b, c = (fn.views[value] for value in operands)
+    if not usual or not write_product(fn, a, b, c, start):
+        if start is not None:
+            fn.fill(start)
         structured(fn, op)
 
 
