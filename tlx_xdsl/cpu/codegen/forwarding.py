@@ -29,7 +29,7 @@ VIEWS = frozenset(
 _SAME_MEMORY = VIEWS | {"arith.select", "builtin.unrealized_conversion_cast"}
 """Operations whose result is memory that they take."""
 _LOADS = frozenset({"memref.load", "affine.load", "memref.dim"})
-_HARMLESS = PURE | VIEWS | {"memref.alloc", "memref.load", "affine.load", "cf.assert", "linalg.yield"}
+HARMLESS = PURE | VIEWS | {"memref.alloc", "memref.load", "affine.load", "cf.assert", "linalg.yield"}
 """Operations that write nothing."""
 _WRITERS = frozenset({"memref.store", "affine.store", "memref.copy", "linalg.fill", "linalg.generic", "linalg.reduce",
                       "linalg.matmul", "linalg.transpose", "linalg.broadcast", "linalg.batch_matmul"})  # fmt: skip
@@ -232,7 +232,7 @@ def _overwrites(op: linalg.GenericOp | linalg.ReduceOp, buffer: SSAValue) -> boo
 
 def may_write(op: Operation) -> bool:
     """Return whether an operation may write memory that is not the program's own."""
-    if op.name in _HARMLESS:
+    if op.name in HARMLESS:
         return False
     if op.name not in _WRITERS or not is_pure_inside(op):
         return True
@@ -242,7 +242,7 @@ def may_write(op: Operation) -> bool:
 
 def is_pure_inside(op: Operation) -> bool:
     """Return whether the body of a nest only computes."""
-    return all(inner.name in _HARMLESS or inner.name == "linalg.index" for inner in op.walk() if inner is not op)
+    return all(inner.name in HARMLESS or inner.name == "linalg.index" for inner in op.walk() if inner is not op)
 
 
 def _targets(op: Operation) -> Sequence[SSAValue]:

@@ -15,6 +15,7 @@ from tlx_xdsl.text.diagnostics import error_at, source_location
 from ..bufferize.plan_arena import aligned
 from .builder import I8, I32, PTR, Builder, Value, constant
 from .forwarding import Forwarding
+from .gathered_rows import Gather
 from .host import Features
 from .metadata import Site
 from .postponed import Postponed, Unfilled
@@ -106,6 +107,8 @@ class FunctionEmitter:
     """The loads whose copies are left out."""
     postponed: dict[Operation, Postponed] = field(default_factory=dict[Operation, Postponed])
     """The loads that products may do without, by their operations."""
+    gathers: dict[Operation, Gather] = field(default_factory=dict[Operation, Gather])
+    """The gathers that are stored as they are, by their operations."""
     unfilled: dict[Operation, list[Unfilled]] = field(default_factory=dict[Operation, "list[Unfilled]"])
     """The accumulators that may be still to be filled, by the operations that come to them."""
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])

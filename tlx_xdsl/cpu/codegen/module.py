@@ -25,6 +25,7 @@ from .builder import I8, I32, I64, PTR, Builder, Externals, Value, constant
 from .control import begin_block, define, types_of
 from .forwarding import forwarding, is_only_read
 from .function import FunctionEmitter, Sites, Target, load_handlers, refused
+from .gathered_rows import gathers
 from .host import Features, Host, host
 from .llvm import Compiled, optimized
 from .metadata import Argument, Metadata
@@ -126,6 +127,7 @@ def _function(
     b = Builder(externals, features.vector_bytes)
     fn = FunctionEmitter(b, features, sites, checks, Value("%scratch", PTR), arena, forwarding(function))
     fn.ticks = ticks
+    fn.gathers = gathers(function)
     fn.unfilled = unfilled_accumulators(function)
     if not checks:
         # The places of faults are those of the loads.
