@@ -45,7 +45,7 @@ def summed(a, b, c, n, S: tl.constexpr, K: tl.constexpr):
 
 @tlx_xdsl.jit
 def rescaled(a, b, c, n, S: tl.constexpr, K: tl.constexpr):
-    """Something else comes to it before each product."""
+    """Read and write the accumulator before each product."""
     total = tl.full((S, S), 3.0, tl.float32)
     for turn in range(n):
         x, y = operands(a, b, turn, S, K)
