@@ -127,6 +127,9 @@ once and are not counted. xFormers' pure Python part imports with its package `m
 | LMDeploy `test_gemm_fp8.py` | 5 | 0 | 0 | yes |
 | LMDeploy `test_static_fp8_linear.py` | 35 | 2 | 0 | yes |
 | LMDeploy `test_fused_moe_static_fp8.py` | 24 | 2 | 0 | yes |
+| LMDeploy `test_fused_moe.py` | 47 | 0 | 0 | yes |
+| LMDeploy `test_v4_compressor.py` | 25 | 0 | 0 | yes |
+| LMDeploy `test_gated_delta_preprocess.py` | 0 | 0 | 72 | yes |
 | LMDeploy `test_bitonic_topk.py` | 1 | 0 | 0 | yes |
 | LMDeploy `test_moe_route.py` | 4 | 0 | 0 | yes |
 | LMDeploy `test_fused_single_group_router.py` | 27 | 2 | 0 | yes |
