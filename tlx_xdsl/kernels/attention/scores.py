@@ -13,6 +13,7 @@ are no numbers: MAY_BE_EMPTY has the functions subtract zero there. A row that n
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false
 
 import math
+from typing import Any, NamedTuple
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
@@ -22,14 +23,15 @@ LOG2_E = tl.constexpr(math.log2(math.e))
 LN_2 = tl.constexpr(math.log(2))
 
 
-@tlx_xdsl.jit
-def present(values):
-    """Return the items of a tuple that are not None."""
-    found = ()
-    for index in tl.static_range(len(values)):
-        if values[index] is not None:
-            found = (*found, values[index])
-    return found
+class Scoring(NamedTuple):
+    """Factors and options of scores; None is no such option."""
+
+    scale: Any
+    power: Any
+    """The factor of scores that are turned, to powers of two."""
+    softcap: Any
+    sinks: Any
+    args: Any
 
 
 @tlx_xdsl.jit
@@ -40,14 +42,14 @@ def capped(scores, softcap, sm_scale):
 
 
 @tlx_xdsl.jit
-def turned_scores(scores, sm_scale, softcap, place, first_key, score_args, SCORE_MOD: tl.constexpr):
+def turned_scores(scores, scoring, place, first_key, SCORE_MOD: tl.constexpr):
     """Scores in natural units, capped and as SCORE_MOD has them; `place` is batch, head and first row."""
-    scores = scores * sm_scale if softcap is None else capped(scores, softcap, sm_scale)
+    scores = scores * scoring.scale if scoring.softcap is None else capped(scores, scoring.softcap, scoring.scale)
     if SCORE_MOD is not None:
         batch, head, first_row = place
         rows = first_row + tl.arange(0, scores.shape[0])
         keys = first_key + tl.arange(0, scores.shape[1])
-        scores = SCORE_MOD(scores, batch, head, rows[:, None], keys[None, :], *score_args)
+        scores = SCORE_MOD(scores, batch, head, rows[:, None], keys[None, :], *scoring.args)
     return scores
 
 

@@ -2,7 +2,7 @@
 
 Tensors are (rows of all sequences, heads, head dim), in any order of memory whose last dimension is contiguous, such as
 parts of one (rows, 3, heads, dim). Prefix sums on the GPU say where sequences begin and end: the host never waits for
-them, and a plan or a captured graph serves all sums. The kernel is in `varlen_device`.
+them, and a plan or a captured graph serves all sums. The kernel is in `device`.
 
     out = attention_varlen(q, k, v, cu_seqlens, causal=True)
     out, lse = attention_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, return_lse=True)
@@ -35,6 +35,7 @@ from ..calls.plans import WORKSPACE, Prepared
 from ..gemm.grouped.call import LARGEST_EXTENT, MAX_ROWS
 from ..operators import attention as operators
 from .config import CONSUMER_ROWS, AttentionConfig
+from .device import attention, clear_counter
 from .operands import DTYPES, check_heads, factor_of
 from .options import (
     OPTION_SOURCES,
@@ -45,8 +46,9 @@ from .options import (
     named_tensors,
     read_options,
     score_arguments,
+    turns,
 )
-from .varlen_device import attention_varlen as varlen_kernel, clear_counter
+from .sequences import Sequences
 
 CACHED_BYTES = 16 << 20
 """K and V of the heads that take their tiles in turn: a third of the L2 cache, which all programs use at once."""
@@ -239,54 +241,37 @@ def _launches(
     is_causal = upper == 0 and options.align == "top-left"
     group, sequences = heads // kv_heads, problem.sequences
     chosen = config or config_for(options, is_causal, dim, v_dim, -(-rows // sequences))
-    pieces, v_pieces = chosen.pieces(dim, v_dim)
+    is_limited = not (lower is None and upper is None)
+    tiling = chosen.tiling(
+        dim, v_dim, causal=is_causal, uneven=upper is not None, may_be_empty=True, sequences=True,
+        bottom_right=options.align == "bottom-right" and is_limited, **turns(options),
+    )  # fmt: skip
     counter = empty(problem.q, (COUNTERS,), "fp32")
+    together = heads_together(heads, group, -(-keys // sequences), (dim + v_dim) * 2)
     arguments = {
-        "q_desc": _described(problem.q, CONSUMER_ROWS, pieces.elements),
-        "k_desc": _described(problem.k, chosen.block_n, pieces.elements),
-        "v_desc": _ragged(problem.v, chosen.block_n, v_pieces.elements),
-        "o_desc": _ragged(result, CONSUMER_ROWS, v_pieces.elements),
+        "q_desc": _described(problem.q, CONSUMER_ROWS, tiling.qk.elements),
+        "k_desc": _described(problem.k, chosen.block_n, tiling.qk.elements),
+        "v_desc": _ragged(problem.v, chosen.block_n, tiling.v.elements),
+        "o_desc": _ragged(result, CONSUMER_ROWS, tiling.v.elements),
         "lse_ptr": lse,
-        "q_sums_ptr": q_sums,
-        "k_sums_ptr": k_sums,
-        "counter_ptr": counter,
         "sm_scale": factor,
-        "Q_ROWS": rows,
-        "K_ROWS": keys,
-        "SEQUENCES": sequences,
-        "HEADS": heads,
-        "GROUP": group,
-        "HEADS_TOGETHER": heads_together(heads, group, -(-keys // sequences), (dim + v_dim) * 2),
+        "source": Sequences(q_sums, k_sums, counter, rows, keys, sequences, heads, group, together),
         "lower": lower,
         "upper": None if is_causal else upper,
         "softcap": options.softcap,
         "sinks_ptr": sinks,
-        **score_arguments(problem.q, options, score_tensors),
-    }
-    constexprs = {
-        "CONSUMERS": chosen.consumers,
-        "REGISTERS": chosen.registers,
-        "BLOCK_N": chosen.block_n,
-        "NUM_STAGES": chosen.stages,
-        "PIECE": pieces.elements,
-        "PIECES": pieces.number,
-        "V_PIECE": v_pieces.elements,
-        "V_PIECES": v_pieces.number,
-        "O_IN_Q": chosen.is_o_in_q(dim, v_dim),
-        "CAUSAL": is_causal,
-        "BOTTOM_RIGHT": options.align == "bottom-right" and not (lower is None and upper is None),
-        "SCORE_MOD": options.score_mod,
+        "score_args": score_arguments(problem.q, options, score_tensors),
     }
     # Each sequence may end in a tile that is not full.
     tiles = (rows // chosen.block_m + sequences) * heads
     grid = (min(tiles, programs or chosen.resident * multiprocessors(problem.q)),)
     device = problem.q.device
     before = Launch(clear_counter, (1,), {"counter_ptr": counter}, {}, device, num_warps=1, sources=_SOURCES)
-    main = Launch.of(varlen_kernel, grid, arguments, constexprs, device, _SOURCES, maxnreg=chosen.maxnreg)
+    main = Launch.of(attention, grid, arguments, {"T": tiling}, device, _SOURCES, maxnreg=chosen.maxnreg)
     return Launches((before, main), counter)
 
 
 _SOURCES = {
-    "q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", "q_sums_ptr": "q_sums",
-    "k_sums_ptr": "k_sums", "counter_ptr": WORKSPACE, **OPTION_SOURCES,
+    "q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", "source[0]": "q_sums",
+    "source[1]": "k_sums", "source[2]": WORKSPACE, "counter_ptr": WORKSPACE, **OPTION_SOURCES,
 }  # fmt: skip

@@ -30,11 +30,15 @@ from tlx_xdsl.kernels.calls.operands import describe, empty, operand
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
 from tlx_xdsl.kernels.operators import attention as operators
+from tlx_xdsl.language.core import constexpr
 
+from ..config import Pieces
 from ..operands import check_rows, described_heads, factor_of, readable_heads, strides_in_units
+from ..sequences import Grid
 from .config import (
     CONSUMER_KEYS,
     BackwardConfig,
+    Tiling,
     WideBackwardConfig,
     choose_config,
     is_wide,
@@ -180,17 +184,12 @@ def _launches(
     before = problem.before(
         chosen.block_m, width, stats, counter, sums, added if deterministic else None
     )  # fmt: skip
-    constants = {
-        "GROUP": heads // kv_heads,
-        "CONSUMERS": chosen.consumers,
-        "REGISTERS": chosen.registers,
-        "BLOCK_M": chosen.block_m,
-        "HEAD_DIM": width,
-        "NUM_STAGES": chosen.stages,
-        "CAUSAL": bool(causal),
-        # A causal mask hides keys after the end from all queries, where there are not more of those.
-        "EVEN": keys % chosen.block_n == 0 or (causal and keys >= queries),
-    }
+    pieces = Pieces(width, 1)
+    # A causal mask hides keys after the end from all queries, where there are not more of those.
+    even = keys % chosen.block_n == 0 or (causal and keys >= queries)
+    tiling = Tiling(
+        chosen.consumers, chosen.registers, chosen.block_m, chosen.stages, pieces, pieces, bool(causal), even
+    )  # fmt: skip
     tiles = -(-keys // chosen.block_n)
     places = programs or multiprocessors(problem.q)
     least = HEADS_IN_ORDER[bool(causal)] if deterministic else 1
@@ -210,13 +209,9 @@ def _launches(
             "added_ptr": added if deterministic else None,
             "sums_desc": describe(sums, (rows, width), (width, 1), (64, 64)),
             "sm_scale": factor,
-            "BATCH_HEADS": batch * kv_heads,
-            "KV_HEADS": kv_heads,
-            "Q_LENGTH": queries,
-            "KV_LENGTH": keys,
-            "HEADS_TOGETHER": together,
+            "grid": Grid(batch * kv_heads, kv_heads, constexpr(heads // kv_heads), queries, keys, together),
         },
-        constants,
+        {"T": tiling},
         ("stats_ptr",),
     )
     after = problem.launch(
@@ -225,7 +220,7 @@ def _launches(
         {
             "sums_ptr": sums,
             "dq_ptr": problem.dq.value,
-            **strides_in_units(problem.dq, "dq"),
+            "strides": strides_in_units(problem.dq),
             "scale": factor,
             "HEADS": heads,
             "Q_LENGTH": queries,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..config import SHARED_BYTES
+from ..config import SHARED_BYTES, Pieces
 
 WIDTHS = (64, 128)
 """Columns of the blocks of a head: the kernels fill it with zeros up to the next of these."""
@@ -56,6 +56,29 @@ class WideBackwardConfig:
     registers: int = 240
     stages: int = 2
     slots: int = 3
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """What a kernel is compiled for: a configuration, and what it may rest on.
+
+    `qk` are the pieces of heads of Q, K and their gradients, `v` those of V, dV and dO. `even`: the keys fill whole
+    tiles, or those after the end are hidden anyway.
+    """
+
+    consumers: int
+    registers: int
+    block_m: int
+    stages: int
+    qk: Pieces
+    v: Pieces
+    causal: bool
+    even: bool = False
+
+    @property
+    def widest(self) -> Pieces:
+        """The pieces of a block for any of them."""
+        return max(self.qk, self.v, key=lambda each: each.number)
 
 
 def is_wide(dim: int, v_dim: int) -> bool:

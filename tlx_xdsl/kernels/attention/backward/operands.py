@@ -84,13 +84,13 @@ class Problem(NamedTuple):
                 "sums_ptr": sums,
                 "counter_ptr": counter,
                 "added_ptr": added,
-                **strides_in_units(self.out, "out"),
-                **strides_in_units(self.dout, "dout"),
+                "out_strides": strides_in_units(self.out),
+                "dout_strides": strides_in_units(self.dout),
                 "HEADS": heads,
                 "Q_LENGTH": queries,
                 "BLOCKS": blocks,
             },
-            {"BLOCK_M": block_m, "HEAD_DIM": width, "V_DIM": width, "V_ELEMENTS": self.v.shape[3], "ROWS": ROWS},
+            {"BLOCK_M": block_m, "HEAD_DIM": width, "V_ELEMENTS": self.v.shape[3], "ROWS": ROWS},
             ("out_ptr", "dout_ptr", "stats_ptr", "sums_ptr"),
         )
 

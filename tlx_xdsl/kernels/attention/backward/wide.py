@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiprocessors
 from tlx_xdsl.kernels.calls.operands import empty
+from tlx_xdsl.language.core import constexpr
 
+from ..config import Pieces
 from ..operands import check_rows, described_heads, factor_of
+from ..sequences import Grid
 from .config import (
     CONSUMER_KEYS,
     PIECE,
+    Tiling,
     WideBackwardConfig,
     choose_wide_config,
     pieces_of,
@@ -34,6 +38,7 @@ def wide_launches(
     batch, heads, queries, dim = problem.q.shape
     kv_heads, keys = problem.k.shape[1:3]
     v_dim = problem.v.shape[3]
+    causal = bool(causal)
     chosen = config or choose_wide_config(dim, v_dim)
     blocks = -(-queries // _BLOCK)
     rows = batch * heads * blocks * _BLOCK
@@ -51,19 +56,15 @@ def wide_launches(
         "v_desc": described_heads(problem.v, _BLOCK, PIECE),
         "do_desc": described_heads(problem.dout, _BLOCK, PIECE),
     }
-    shared = {"stats_ptr": stats, "counter_ptr": counter, "sm_scale": factor, "Q_LENGTH": queries, "KV_LENGTH": keys}
-    constants = {
-        "GROUP": heads // kv_heads,
-        "REGISTERS": chosen.registers,
-        "BLOCK_M": _BLOCK,
-        "PIECE": PIECE,
-        "PIECES": pieces_of(dim),
-        "V_PIECES": pieces_of(v_dim),
-        "CAUSAL": bool(causal),
-    }
+    shared = {"stats_ptr": stats, "counter_ptr": counter, "sm_scale": factor}
+    group = constexpr(heads // kv_heads)
+    pieces = Pieces(PIECE, pieces_of(dim)), Pieces(PIECE, pieces_of(v_dim))
     places = programs or multiprocessors(problem.q)
 
     tiles = -(-keys // _BLOCK)
+    together = heads_together(batch * kv_heads, tiles, places, 1) if causal else 1
+    # A causal mask hides keys after the end from all queries, where there are not more of those.
+    even = keys % _BLOCK == 0 or (causal and keys >= queries)
     main = problem.launch(
         attention_backward_wide,
         (min(tiles * batch * kv_heads, places),),
@@ -72,19 +73,13 @@ def wide_launches(
             **shared,
             "dk_desc": described_heads(problem.dk, _BLOCK, PIECE),
             "dv_desc": described_heads(problem.dv, _BLOCK, PIECE),
-            "BATCH_HEADS": batch * kv_heads,
-            "KV_HEADS": kv_heads,
-            "HEADS_TOGETHER": heads_together(batch * kv_heads, tiles, places, 1) if causal else 1,
+            "grid": Grid(batch * kv_heads, kv_heads, group, queries, keys, together),
         },
-        {
-            **constants,
-            "NUM_STAGES": chosen.stages,
-            # A causal mask hides keys after the end from all queries, where there are not more of those.
-            "EVEN": keys % _BLOCK == 0 or (causal and keys >= queries),
-        },
+        {"T": Tiling(2, chosen.registers, _BLOCK, chosen.stages, *pieces, causal, even)},
         ("stats_ptr",),
     )
     q_tiles = -(-queries // (_DQ_CONSUMERS * _BLOCK))
+    together = heads_together(batch * heads, q_tiles, places, 1) if causal else 1
     dq = problem.launch(
         attention_backward_dq,
         (min(q_tiles * batch * heads, places),),
@@ -92,12 +87,10 @@ def wide_launches(
             **loaded,
             **shared,
             "dq_desc": described_heads(problem.dq, _BLOCK, PIECE),
-            "BATCH_HEADS": batch * heads,
-            "HEADS": heads,
-            "HEADS_TOGETHER": heads_together(batch * heads, q_tiles, places, 1) if causal else 1,
-            "BLOCKS": blocks,
+            "grid": Grid(batch * heads, heads, group, queries, keys, together),
+            "num_blocks": blocks,
         },
-        {**constants, "CONSUMERS": _DQ_CONSUMERS, "BLOCK_N": _BLOCK, "NUM_SLOTS": chosen.slots},
+        {"T": Tiling(_DQ_CONSUMERS, chosen.registers, _BLOCK, chosen.slots, *pieces, causal)},
         ("stats_ptr",),
     )
     return Launches((before, main, dq), workspace)

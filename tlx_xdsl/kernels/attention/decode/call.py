@@ -40,9 +40,9 @@ from ..operands import (
 )
 from ..options import read_options
 from .config import (
-    FP8_CONSUMER_REGISTERS,
     FP8_REGISTERS,
     MAX_REGISTERS,
+    Tiling,
     blocks_for,
     columns_for,
     decode_pieces,
@@ -51,7 +51,7 @@ from .config import (
     splits_for,
 )
 from .device import attention_decode as decode_kernel, merge
-from .fp8_device import attention_decode_fp8 as fp8_kernel
+from .rows import Work
 
 FP8_DTYPES = ("fp8e4nv",)
 """Types of caches in 8 bits."""
@@ -211,52 +211,24 @@ def _launches(
         "lengths_ptr": lengths,
         "table_ptr": pages,
         "sm_scale": factor,
-        **strides_of("q", queries, unit),
-        **strides_of("out", result, unit),
-        "ITEMS": items,
-        "TILES": tiles,
-        "SPLITS": splits,
-        "KV_HEADS": kv_heads,
-        "GROUP": group,
-        "QUERIES": count,
-        "KEYS": length,
-        "TOTAL_ROWS": rows,
-        "DIM": dim // unit,
-        "V_DIM": v_dim // unit,
-        "left": left,
-        "softcap": softcap,
+        "k_scale_ptr": k_scale,
+        "v_scale_ptr": v_scale,
+        "strides": (
+            *(strides_of(each, unit) for each in (queries, result)),
+            *(scale_strides(each) if problem.is_fp8 else None for each in (problem.k_scale, problem.v_scale)),
+        ),
+        "work": Work(
+            items, tiles, splits, kv_heads, group, count, length, rows, dim // unit, v_dim // unit, left, softcap
+        ),
     }
-    constexprs = {
-        "BLOCK_N": blocks.keys,
-        "NUM_STAGES": blocks.stages,
-        "PIECE": pieces.elements,
-        "PIECES": pieces.number,
-        "V_PIECE": v_pieces.elements,
-        "V_PIECES": v_pieces.number,
-        "CAUSAL": causal,
-        "DIRECT": splits == 1,
-        "PAGE": page,
-        "PART": part,
-        "UNIT": unit,
-    }
-    if not problem.is_fp8:
-        kernel, registers = decode_kernel, MAX_REGISTERS[blocks.resident]
-    else:
-        kernel, registers = fp8_kernel, FP8_REGISTERS
-        constexprs |= {"COLUMNS": rows_of_tile, "REGISTERS": FP8_CONSUMER_REGISTERS}
-        arguments |= {"k_scale_ptr": k_scale, "v_scale_ptr": v_scale}
-        arguments |= scale_strides("k_scale", problem.k_scale) | scale_strides("v_scale", problem.v_scale)
+    tiling = Tiling(
+        blocks.keys, blocks.stages, pieces, v_pieces, causal, splits == 1, page, part, unit, rows_of_tile,
+        problem.is_fp8,
+    )  # fmt: skip
+    registers = FP8_REGISTERS if problem.is_fp8 else MAX_REGISTERS[blocks.resident]
     device = queries.device
-    first = Launch.of(
-        kernel,
-        (min(items, programs),),
-        arguments,
-        constexprs,
-        device,
-        _SOURCES,
-        aligned,
-        maxnreg=registers,
-    )
+    grid = (min(items, programs),)
+    first = Launch.of(decode_kernel, grid, arguments, {"T": tiling}, device, _SOURCES, aligned, maxnreg=registers)
     if sums is None:
         return Launches((first,))
     return Launches((first, merged(queries, result, sums, splits, unit, _SOURCES)), sums)
@@ -340,9 +312,9 @@ def unit_of_rows(queries: Operand, result: Operand) -> int:
     return UNIT if all(each % UNIT == 0 for each in numbers) and is_aligned(queries) and is_aligned(result) else 1
 
 
-def strides_of(name: str, each: Operand, unit: int) -> dict[str, int]:
-    """`<name>_batch`, `_head` and `_row`: strides in units."""
-    return {f"{name}_{axis}": each.strides[at] // unit for at, axis in enumerate(("batch", "head", "row"))}
+def strides_of(each: Operand, unit: int) -> tuple[int, ...]:
+    """Strides of batches, heads and rows in units."""
+    return tuple([stride // unit for stride in each.strides[:3]])
 
 
 def merged(
@@ -359,7 +331,7 @@ def merged(
         "HEADS": heads,
         "QUERIES": count,
         "V_DIM": v_dim // unit,
-        **strides_of("out", result, unit),
+        "strides": strides_of(result, unit),
     }
     parts, width = 1 << (splits - 1).bit_length(), 1 << (v_dim - 1).bit_length()
     return Launch(

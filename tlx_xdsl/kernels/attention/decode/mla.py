@@ -15,12 +15,14 @@ from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, e
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
 from tlx_xdsl.kernels.operators import attention as operators
+from tlx_xdsl.language.core import constexpr
 
-from ..config import CONSUMER_ROWS, SHARED_BYTES
+from ..config import CONSUMER_ROWS, SHARED_BYTES, Pieces
 from ..operands import DTYPES, check_rows, described_heads, factor_of
 from .call import check_columns, check_queries, merged, paged, strides_of, unit_of_rows
-from .config import PIECE, Blocks, splits_for
+from .config import PIECE, Blocks, Tiling, splits_for
 from .mla_device import attention_mla as mla_kernel
+from .rows import Work
 
 MAX_DIM, MAX_V_DIM = 576, 512
 """Elements of a row of the cache at most, and of its values: two warp groups have the sums of 256 columns each."""
@@ -161,32 +163,13 @@ def _launches(
         "lengths_ptr": lengths,
         "table_ptr": pages,
         "sm_scale": factor,
-        **strides_of("q", queries, unit),
-        **strides_of("out", result, unit),
-        "ITEMS": items,
-        "TILES": tiles,
-        "SPLITS": splits,
-        "GROUP": heads,
-        "QUERIES": count,
-        "KEYS": length,
-        "TOTAL_ROWS": rows,
-        "DIM": dim // unit,
-        "V_DIM": v_dim // unit,
+        "strides": (strides_of(queries, unit), strides_of(result, unit)),
+        "work": Work(items, tiles, splits, constexpr(1), heads, count, length, rows, dim // unit, v_dim // unit),
     }
-    constexprs = {
-        "BLOCK_N": blocks.keys,
-        "NUM_STAGES": blocks.stages,
-        "PIECE": PIECE,
-        "PIECES": -(-dim // PIECE),
-        "HALF_PIECES": v_dim // V_DIM_STEP,
-        "CAUSAL": causal,
-        "DIRECT": splits == 1,
-        "PAGE": page,
-        "PART": part,
-        "UNIT": unit,
-    }
+    pieces = Pieces(PIECE, -(-dim // PIECE)), Pieces(PIECE, v_dim // V_DIM_STEP)
+    tiling = Tiling(blocks.keys, blocks.stages, *pieces, causal, splits == 1, page, part, unit)
     aligned = ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else ()
-    first = Launch.of(mla_kernel, (min(items, programs),), arguments, constexprs, queries.device, _SOURCES, aligned)
+    first = Launch.of(mla_kernel, (min(items, programs),), arguments, {"T": tiling}, queries.device, _SOURCES, aligned)
     if sums is None:
         return Launches((first,))
     return Launches((first, merged(queries, result, sums, splits, unit, _SOURCES)), sums)

@@ -11,6 +11,7 @@ Arrays of numpy (ml_dtypes' float8_e4m3fn), and torch's tensors on the CPU, go t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
@@ -40,6 +41,7 @@ from ..operands import (
     scale_strides,
     strides_in_units,
 )
+from ..sequences import Grid
 from .device import attention_fp8
 from .values import attention_fp8_values
 
@@ -96,7 +98,8 @@ def attention_fp8_launch(
     factor = factor_of(_NAME, scale, dim)
     check_hopper(_NAME, problem.q)
 
-    chosen = config or choose_fp8_config(dim, bool(causal))
+    causal = bool(causal)
+    chosen = config or choose_fp8_config(dim, causal)
     values, before = _transposed_values(problem.v)
     arguments = {
         "q_desc": described_heads(problem.q, CONSUMER_ROWS),
@@ -108,27 +111,12 @@ def attention_fp8_launch(
         "k_scale": k_scale,
         "v_scale": v_scale,
         "sm_scale": factor,
-        **scale_strides("q_scale", problem.q_scale),
-        **scale_strides("k_scale", problem.k_scale),
-        **scale_strides("v_scale", problem.v_scale),
-        "BATCH_HEADS": batch * heads,
-        "HEADS": heads,
-        "GROUP": heads // kv_heads,
-        "Q_LENGTH": queries,
-        "KV_LENGTH": keys,
-        "HEADS_TOGETHER": batch * heads if chosen.all_heads else 1,
+        "strides": tuple([scale_strides(each) for each in problem[3:]]),
+        "grid": Grid(batch * heads, heads, heads // kv_heads, queries, keys, batch * heads if chosen.all_heads else 1),
     }
-    constexprs = {
-        "CONSUMERS": chosen.consumers,
-        "REGISTERS": chosen.registers,
-        "BLOCK_N": chosen.block_n,
-        "HEAD_DIM": dim,
-        "NUM_STAGES": chosen.stages,
-        "CAUSAL": bool(causal),
-        "EVEN": keys % chosen.block_n == 0,
-        "EXACT": chosen.exact,
-        "OVERLAP": chosen.overlap,
-    }
+    even = keys % chosen.block_n == 0
+    tiling = replace(chosen.tiling(dim, dim, causal=causal, uneven=causal, even=even, transposed=True), o_in_q=False)
+    constexprs = {"T": tiling, "EXACT": chosen.exact, "OVERLAP": chosen.overlap}
     tiles = -(-queries // chosen.block_m) * batch * heads
     grid = (min(tiles, programs or multiprocessors(problem.q)),)
     main = Launch.of(attention_fp8, grid, arguments, constexprs, problem.q.device, _SOURCES)
@@ -158,7 +146,7 @@ def _transposed_values(v: Operand) -> tuple[Any, Launch]:
     arguments = {
         "v_ptr": v.value,
         "words_ptr": values.view(_word_type(values)),
-        **strides_in_units(v, "v"),
+        "strides": strides_in_units(v),
         "KV_HEADS": heads,
         "KV_LENGTH": keys,
         "BLOCKS": blocks,
