@@ -110,14 +110,14 @@ class AttentionConfig:
         return self.shared_bytes(dim, v_dim, o_in_q=False) > SHARED_BYTES
 
     def tiling(self, dim: int, v_dim: int, **facts: Any) -> Tiling:
-        """What a kernel is compiled for, of heads of `dim` elements, of V `v_dim`; `facts` are `Tiling`'s."""
+        """Return the facts that a kernel is compiled for: heads of `dim` elements, of V `v_dim`, and `facts`."""
         pieces, o_in_q = self.pieces(dim, v_dim), self.is_o_in_q(dim, v_dim)
         return Tiling(self.consumers, self.registers, self.block_n, self.stages, *pieces, o_in_q, **facts)
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """What a kernel is compiled for: a configuration (`AttentionConfig`), and what it may rest on.
+    """Facts that a kernel is compiled for: a configuration (`AttentionConfig`), and what it may rest on.
 
     `qk` are the pieces of heads of Q and K, `v` those of V and O; with `o_in_q` O takes the bytes of Q. With `causal`
     a row sees the keys up to its own, `uneven` says that later rows see more keys for this or another reason, and

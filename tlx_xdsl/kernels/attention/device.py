@@ -57,7 +57,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
 from ..rings import begin_turns, end_turns, take_tile, taken_tile
-from .pieces import ROWS, Ring, rings_of, room_for
+from .pieces import ROWS, Ring, buffers_for, rings_of
 from .scores import LOG2_E, Scoring
 from .sequences import count_tiles, first_place, seek, tile_at, tile_of
 from .tile import attend_tile, load_tile
@@ -87,22 +87,22 @@ def attention(
         num_tiles = count_tiles(source, T)
 
     tiles = tlx.storage_alias_spec(storage=tlx.storage_kind.smem) if T.o_in_q else None
-    q_room = room_for(q_desc, T.consumers, T.qk, tiles)
-    k_room = room_for(k_desc, T.stages, T.qk)
-    v_room = room_for(v_desc, T.stages, T.v)
-    o_room = room_for(o_desc, T.consumers, T.v, tiles)
+    q_buffers = buffers_for(q_desc, T.consumers, T.qk, tiles)
+    k_buffers = buffers_for(k_desc, T.stages, T.qk)
+    v_buffers = buffers_for(v_desc, T.stages, T.v)
+    o_buffers = buffers_for(o_desc, T.consumers, T.v, tiles)
     if T.o_in_q:
         tiles.set_buffer_overlap(
             tlx.reuse_group(
-                tlx.reuse_group(q_room, group_size=T.qk.number),
-                tlx.reuse_group(o_room, group_size=T.v.number),
+                tlx.reuse_group(q_buffers, group_size=T.qk.number),
+                tlx.reuse_group(o_buffers, group_size=T.v.number),
                 group_type=tlx.reuse_group_type.shared,
             )
         )
-    q = Ring(q_room, tlx.alloc_barriers(T.consumers), tlx.alloc_barriers(T.consumers), T.qk)
-    k, v = rings_of(k_room, v_room, T.stages, T.consumers, T)
+    q = Ring(q_buffers, tlx.alloc_barriers(T.consumers), tlx.alloc_barriers(T.consumers), T.qk)
+    k, v = rings_of(k_buffers, v_buffers, T.stages, T.consumers, T)
     rings = (q, k, v)
-    o = Ring(o_room, None, None, T.v)
+    o = Ring(o_buffers, None, None, T.v)
     if T.sequences:
         next_tile = tlx.local_alloc((1,), tl.int32, 1)
         tile_full = tlx.alloc_barriers(1)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..calls.launching import Launch, check_hopper, multiprocessors
-from ..calls.operands import Operand, check_shape, check_types, empty, operand
+from ..calls.operands import Operand, check_shape, check_types, empty
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..operators import attention as operators
@@ -28,7 +28,7 @@ from .backward.call import ATTENTION_BACKWARD
 from .config import CONSUMER_ROWS, AttentionConfig
 from .device import attention
 from .fp8.call import ATTENTION_FP8, is_fp8, refuse_fp8_options
-from .operands import DTYPES, check_heads, check_lse, check_rows, described_heads, factor_of
+from .operands import DTYPES, check_heads, check_lse, check_rows, described_heads, factor_of, operands_of
 from .options import (
     ALIGNMENTS,
     OPTION_SOURCES,
@@ -145,7 +145,7 @@ def _launch(
     problem = _problem(q, k, v)
     batch, heads, queries, dim = problem.q.shape
     kv_heads, keys, v_dim = problem.v.shape[1:]
-    result, sums = operand(_NAME, "out", out), operand(_NAME, "lse", lse)
+    result, sums = operands_of(_NAME, out=out, lse=lse)
     check_types((problem.q, result), DTYPES)
     check_shape(result, (batch, heads, queries, v_dim), "that of 'q', with the head dim of 'v'")
     check_lse(problem.q, sums)
@@ -219,6 +219,6 @@ class _Problem(NamedTuple):
 
 def _problem(q: Any, k: Any, v: Any) -> _Problem:
     """The inputs, checked."""
-    found = _Problem(operand(_NAME, "q", q), operand(_NAME, "k", k), operand(_NAME, "v", v))
+    found = _Problem(*operands_of(_NAME, q=q, k=k, v=v))
     check_heads(*found)
     return found

@@ -27,6 +27,11 @@ _MAX_ROWS = (1 << 31) - 1
 """Rows of all heads are counted in 32 bits."""
 
 
+def operands_of(function: str, **values: Any) -> list[Operand]:
+    """Arguments of a function by their names as operands."""
+    return [operand(function, name, value) for name, value in values.items()]
+
+
 def check_heads(
     q: Operand, k: Operand, v: Operand, *, dtypes: Sequence[str] = DTYPES, head_dims: Sequence[int] | None = None
 ) -> None:

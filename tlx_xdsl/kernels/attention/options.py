@@ -57,12 +57,12 @@ class Limits(NamedTuple):
 
 def read_options(
     function: str,
-    causal: bool,
-    window: Any,
-    align: str,
-    softcap: float | None,
-    score_mod: Any,
-    score_args: Sequence[Any],
+    causal: bool = False,
+    window: Any = None,
+    align: str = ALIGNMENTS[0],
+    softcap: float | None = None,
+    score_mod: Any = None,
+    score_args: Sequence[Any] = (),
 ) -> tuple[Options, tuple[Any, ...]]:
     """The options, and the tensors among the arguments of `score_mod`.
 
@@ -156,5 +156,5 @@ def score_arguments(q: Operand, options: Options, tensors: Sequence[Any]) -> tup
 
 
 def turns(options: Options) -> dict[str, Any]:
-    """What a kernel is compiled for where scores are turned, as `Tiling` has it."""
+    """Return the facts about turned scores, as `Tiling` has them."""
     return {"turned": not (options.softcap is None and options.score_mod is None), "score_mod": options.score_mod}

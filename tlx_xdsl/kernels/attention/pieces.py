@@ -39,7 +39,7 @@ class Slot(NamedTuple):
 
 
 @tlx_xdsl.jit
-def room_for(desc, COUNT: tl.constexpr, pieces, reuse=None):
+def buffers_for(desc, COUNT: tl.constexpr, pieces, reuse=None):
     """Buffers for COUNT blocks that a descriptor loads or stores."""
     return tlx.local_alloc(desc.block_shape, tlx.dtype_of(desc), COUNT * pieces.number, reuse=reuse)
 
@@ -63,10 +63,7 @@ def as_matrix(buffer):
 @tlx_xdsl.jit
 def block_of(ring, at):
     """The pieces of the block at `at` of a ring."""
-    pieces = ()
-    for piece in tl.static_range(ring.pieces.number):
-        pieces += (ring.buffers[at * ring.pieces.number + piece],)
-    return pieces
+    return [ring.buffers[at * ring.pieces.number + piece] for piece in range(ring.pieces.number)]
 
 
 @tlx_xdsl.jit
@@ -76,18 +73,28 @@ def slot_of(ring, at, COUNT: tl.constexpr = None):
 
 
 @tlx_xdsl.jit
-def load_pieces(desc, where, head, row, slot, phase):
-    """Producer: when a block is free, load that at `row` of a head to it.
+def load_parts(desc, parts, head, row, slot, phase, numbers_ptr=None, numbers=None):
+    """Producer: when a block is free, load that at `row` of a head to it, with a number for each row if there are any.
 
-    `where` are the coordinates before the head: the batch, or those of a ragged descriptor.
+    Each of `parts` has the coordinates before the head of as many rows: the batch, a page, or those of a ragged
+    descriptor.
     """
     block, full, empty = slot
     PIECE: tl.constexpr = block[0].shape[-1]
     BYTES: tl.constexpr = len(block) * block[0].shape[-2] * PIECE * tlx.size_of(tlx.dtype_of(desc))
     tlx.barrier_wait(empty, phase ^ 1)
-    tlx.barrier_expect_bytes(full, BYTES)
-    for piece in tl.static_range(len(block)):
-        tlx.async_descriptor_load(desc, block[piece], [*where, head, row, piece * PIECE], full)
+    tlx.barrier_expect_bytes(full, BYTES if numbers is None else BYTES + 4 * numbers.shape[0])
+    for at in tl.static_range(len(block)):
+        column = at // len(parts) * PIECE
+        tlx.async_descriptor_load(desc, block[at], [*parts[at % len(parts)], head, row, column], full)
+    if numbers is not None:
+        tlx.async_load(numbers_ptr, numbers, bulk=True, barrier=full)
+
+
+@tlx_xdsl.jit
+def load_pieces(desc, where, head, row, slot, phase):
+    """Producer: load the block at `row` of a head, whose rows are all of `where` (`load_parts`)."""
+    load_parts(desc, (where,), head, row, slot, phase)
 
 
 @tlx_xdsl.jit
@@ -100,39 +107,27 @@ def scores_of(q, k):
 
 
 @tlx_xdsl.jit
-def zeros_of(ROWS: tl.constexpr, pieces):
-    """Sums that are zero."""
-    acc = ()
-    for _ in tl.static_range(pieces.number):
-        acc += (tl.zeros((ROWS, pieces.elements), tl.float32),)
-    return acc
+def zeros_of(ROWS: tl.constexpr, COLUMNS: tl.constexpr, COUNT: tl.constexpr):
+    """Sums that are zero, of COUNT pieces."""
+    return [tl.zeros((ROWS, COLUMNS), tl.float32) for _ in range(COUNT)]
 
 
 @tlx_xdsl.jit
 def add_values(p, v, acc):
     """Issue acc += P V of a block, one product for each piece."""
-    sums = ()
-    for piece in tl.static_range(len(acc)):
-        sums += (tlx.async_dot(p, as_matrix(v[piece]), acc[piece]),)
-    return sums
+    return [tlx.async_dot(p, as_matrix(v[piece]), acc[piece]) for piece in range(len(acc))]
 
 
 @tlx_xdsl.jit
 def wait_for(acc):
     """The sums, when no product is in flight any more."""
-    sums = ()
-    for piece in tl.static_range(len(acc)):
-        sums += (tlx.async_dot_wait(0, acc[piece]),)
-    return sums
+    return [tlx.async_dot_wait(0, each) for each in acc]
 
 
 @tlx_xdsl.jit
 def times(acc, factor):
     """The sums, each row times its factor."""
-    sums = ()
-    for piece in tl.static_range(len(acc)):
-        sums += (acc[piece] * factor[:, None],)
-    return sums
+    return [each * factor[:, None] for each in acc]
 
 
 @tlx_xdsl.jit

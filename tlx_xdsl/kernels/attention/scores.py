@@ -35,6 +35,14 @@ class Scoring(NamedTuple):
 
 
 @tlx_xdsl.jit
+def scale_of(scale_ptr, batch, head, strides):
+    """The scale of a head of K or V; 1 without any."""
+    if scale_ptr is None:
+        return 1.0
+    return tl.load(scale_ptr + batch * strides[0] + head * strides[1])
+
+
+@tlx_xdsl.jit
 def capped(scores, softcap, sm_scale):
     """The scores times sm_scale, x, as softcap * tanh(x / softcap), by e^2x: the hardware's tanh has 11 bits only."""
     powers = tl.math.exp2(scores * (2 * sm_scale * LOG2_E / softcap))
@@ -81,15 +89,16 @@ def subtracted(m, MAY_BE_EMPTY: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def first_softmax(scores, scale, MAY_BE_EMPTY: tl.constexpr = False):
-    """Probabilities before the division, their rows' maximum (scaled) and sum."""
+def first_softmax(scores, scale, MAY_BE_EMPTY: tl.constexpr = False, BITS: tl.constexpr = 0):
+    """Probabilities before the division, times 2 ** BITS, their rows' maximum (scaled) and sum."""
     m = tl.max(scores, 1) * scale
-    p = tl.math.exp2(scores * scale - subtracted(m, MAY_BE_EMPTY)[:, None])
+    top = subtracted(m, MAY_BE_EMPTY)
+    p = tl.math.exp2(scores * scale - (top - BITS if BITS else top)[:, None])
     return p, m, tl.sum(p, 1)
 
 
 @tlx_xdsl.jit
-def next_softmax(scores, scale, m, total, MAY_BE_EMPTY: tl.constexpr = False):
+def next_softmax(scores, scale, m, total, MAY_BE_EMPTY: tl.constexpr = False, BITS: tl.constexpr = 0):
     """The same for another block, with the factor that rescales what was computed before.
 
     The sum stands before that factor: ptxas then lets the shuffles of the sum run while the accumulator is rescaled, in
@@ -97,7 +106,7 @@ def next_softmax(scores, scale, m, total, MAY_BE_EMPTY: tl.constexpr = False):
     """
     m_new = tl.maximum(m, tl.max(scores, 1) * scale)
     top = subtracted(m_new, MAY_BE_EMPTY)
-    p = tl.math.exp2(scores * scale - top[:, None])
+    p = tl.math.exp2(scores * scale - (top - BITS if BITS else top)[:, None])
     block_total = tl.sum(p, 1)
     alpha = tl.math.exp2(m - top)
     return p, m_new, total * alpha + block_total, alpha

@@ -220,7 +220,7 @@ def attend_tile(rings, o, results, place, tile, scoring, stage, phase, c: tl.con
         first = hide_keys_before(first, first_row + lower, (end - 1) * T.block_n)
     weights, m, total = first_softmax(first, scoring.power, T.may_be_empty)
     p = weights.to(dtype)
-    acc = zeros_of(ROWS, T.v)
+    acc = zeros_of(ROWS, T.v.elements, T.v.number)
 
     part = Part(where, first_row, last_key, end, tile)
     stage, phase, m, total, p, acc = attend_rest(

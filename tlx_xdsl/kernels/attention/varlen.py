@@ -19,16 +19,12 @@ from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 from ..calls.launching import Launch, Launches, check_hopper, multiprocessors
 from ..calls.operands import (
-    TMA_ALIGNMENT,
     Operand,
-    check_alignment,
     check_places,
     check_shape,
     check_types,
     describe,
     empty,
-    operand,
-    row_strides,
 )
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import WORKSPACE, Prepared
@@ -36,7 +32,7 @@ from ..gemm.grouped.call import LARGEST_EXTENT, MAX_ROWS
 from ..operators import attention as operators
 from .config import CONSUMER_ROWS, AttentionConfig
 from .device import attention, clear_counter
-from .operands import DTYPES, check_heads, factor_of
+from .operands import DTYPES, check_heads, described_heads, factor_of, operands_of
 from .options import (
     OPTION_SOURCES,
     Options,
@@ -105,9 +101,7 @@ def attention_varlen_launch(
     `lse` is contiguous. `programs` is how many share the tiles, by default the GPU's multiprocessors. `options` are
     `causal`, `window`, `align`, `softcap` and `score_mod`. Raises as `varlen` does.
     """
-    given: dict[str, Any] = {"causal": False, "window": None, "align": "top-left", "softcap": None, "score_mod": None}
-    given |= options
-    asked, tensors = read_options(_NAME, score_args=score_args, **given)
+    asked, tensors = read_options(_NAME, score_args=score_args, **options)
     return _launches((q, k, v, out, lse, cu_seqlens_q, cu_seqlens_k, sinks, *tensors), asked, scale, config, programs)
 
 
@@ -144,14 +138,14 @@ class _Problem(NamedTuple):
 
 def _read(q: Any, k: Any, v: Any, q_sums: Any, k_sums: Any) -> _Problem:
     """The inputs, checked."""
-    heads = [operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v))]
+    heads = operands_of(_NAME, q=q, k=k, v=v)
     for each in heads:
         if len(each.shape) != 3:
             raise ValueError(f"{each.what}: expected (rows, heads, head dim), got the shape {each.shape}")
         if each.shape[0] * each.shape[1] > LARGEST_EXTENT or each.shape[0] > MAX_ROWS:
             raise ValueError(f"{each.what}: expected at most {MAX_ROWS} rows, got {each.shape[0]}")
     check_heads(_as_batch(heads[0]), _as_batch(heads[1]), _as_batch(heads[2]))
-    sums = [operand(_NAME, name, value) for name, value in (("cu_seqlens_q", q_sums), ("cu_seqlens_k", k_sums))]
+    sums = operands_of(_NAME, cu_seqlens_q=q_sums, cu_seqlens_k=k_sums)
     for each in sums:
         if each.dtype != "i32":
             raise TypeError(f"{each.what}: expected elements of type int32, got {each.value.dtype}")
@@ -175,29 +169,10 @@ def _as_batch(each: Operand) -> Operand:
     )  # fmt: skip
 
 
-def _strides(each: Operand) -> tuple[int, int]:
-    """The elements from row to row, and from head to head. Raises ValueError for memory that TMA can't read."""
-    check_alignment(each)
-    strides = row_strides(each)
-    if strides is None:
-        raise ValueError(
-            f"{each.what}: expected heads that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
-            f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides}"
-        )
-    return strides[0], strides[1]
-
-
-def _described(each: Operand, rows: int, columns: int) -> TensorDescriptor:
-    """A descriptor of the rows of all sequences."""
-    count, heads, dim = each.shape
-    row, head = _strides(each)
-    return describe(each.value, (1, heads, count, dim), (count * row, head, row, 1), (1, 1, rows, columns))
-
-
 def _ragged(each: Operand, rows: int, columns: int) -> TensorDescriptor:
     """A descriptor of rows that are cut where a sequence ends; `gemm/grouped/parts` explains its numbers."""
     _, heads, dim = each.shape
-    row, head = _strides(each)
+    _, head, row, _ = described_heads(_as_batch(each), rows, columns).strides
     shape = (LARGEST_EXTENT, LARGEST_EXTENT, heads, MAX_ROWS, dim)
     return describe(each.value, shape, ((1 << 34) - row, row, head, row, 1), (1, 1, 1, rows, columns))
 
@@ -226,7 +201,7 @@ def _launches(
     problem = _read(q, k, v, q_sums, k_sums)
     rows, heads, dim = problem.q.shape
     keys, kv_heads, v_dim = problem.v.shape
-    result, sums = operand(_NAME, "out", out), operand(_NAME, "lse", lse)
+    result, sums = operands_of(_NAME, out=out, lse=lse)
     check_types((problem.q, result), DTYPES)
     check_shape(result, (rows, heads, v_dim), "that of 'q', with the head dim of 'v'")
     check_shape(sums, (heads, rows), "heads and rows of 'q'")
@@ -249,8 +224,8 @@ def _launches(
     counter = empty(problem.q, (COUNTERS,), "fp32")
     together = heads_together(heads, group, -(-keys // sequences), (dim + v_dim) * 2)
     arguments = {
-        "q_desc": _described(problem.q, CONSUMER_ROWS, tiling.qk.elements),
-        "k_desc": _described(problem.k, chosen.block_n, tiling.qk.elements),
+        "q_desc": described_heads(_as_batch(problem.q), CONSUMER_ROWS, tiling.qk.elements),
+        "k_desc": described_heads(_as_batch(problem.k), chosen.block_n, tiling.qk.elements),
         "v_desc": _ragged(problem.v, chosen.block_n, tiling.v.elements),
         "o_desc": _ragged(result, CONSUMER_ROWS, tiling.v.elements),
         "lse_ptr": lse,

@@ -58,7 +58,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place, taken_tile, tile_of
 
-from ..pieces import as_matrix, rings_of, room_for
+from ..pieces import as_matrix, buffers_for, rings_of
 from ..scores import LN_2, LOG2_E
 from .producer import KEYS, PART, Results, block_of_turn, first_block, produce
 
@@ -165,21 +165,21 @@ def attention_backward(
     num_tiles = grid.batch_heads * tiles
     num_blocks = tl.cdiv(grid.queries, T.block_m)
 
-    k = room_for(k_desc, T.consumers, T.qk)
-    v = room_for(v_desc, T.consumers, T.v)
-    q_room = room_for(q_desc, T.stages, T.qk)
-    do_room = room_for(do_desc, T.stages, T.v)
+    k = buffers_for(k_desc, T.consumers, T.qk)
+    v = buffers_for(v_desc, T.consumers, T.v)
+    q_buffers = buffers_for(q_desc, T.stages, T.qk)
+    do_buffers = buffers_for(do_desc, T.stages, T.v)
     lse = tlx.local_alloc((T.block_m,), tl.float32, T.stages)
     delta = tlx.local_alloc((T.block_m,), tl.float32, T.stages)
     ds = tlx.local_alloc((KEYS, T.block_m), dtype, T.stages * T.consumers)
     # A consumer's results leave through one buffer: its parts of dQ, and dV and dK of a tile.
     shared = tlx.storage_alias_spec(storage=tlx.storage_kind.smem)
-    result = room_for(dk_desc, T.consumers, T.qk, shared)
+    result = buffers_for(dk_desc, T.consumers, T.qk, shared)
     dq = tlx.local_alloc((PART, PART), tl.float32, T.consumers, reuse=shared)
     shared.set_buffer_overlap(tlx.reuse_group(dq, result, group_type=tlx.reuse_group_type.shared))
     kv_full = tlx.alloc_barriers(1)
     kv_empty = tlx.alloc_barriers(1, arrive_count=T.consumers)
-    rings = rings_of(q_room, do_room, T.stages, T.consumers, T)
+    rings = rings_of(q_buffers, do_buffers, T.stages, T.consumers, T)
     next_tile = tlx.local_alloc((1,), tl.int32, 1)
     tile_full = tlx.alloc_barriers(1)
     tile_empty = tlx.alloc_barriers(1, arrive_count=T.consumers)

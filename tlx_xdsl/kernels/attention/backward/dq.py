@@ -31,9 +31,9 @@ from ..pieces import (
     Ring,
     add_values,
     block_of,
+    buffers_for,
     load_pieces,
     put,
-    room_for,
     scores_of,
     slot_of,
     store_pieces,
@@ -97,15 +97,17 @@ def attention_backward_dq(
     num_tiles = grid.batch_heads * tiles
     counter_ptr += 1
 
-    q_room = room_for(q_desc, T.consumers, T.qk)
-    do_room = room_for(do_desc, T.consumers, T.v)
-    kv_room = room_for(k_desc, T.stages, T.widest)
+    q_buffers = buffers_for(q_desc, T.consumers, T.qk)
+    do_buffers = buffers_for(do_desc, T.consumers, T.v)
+    kv_buffers = buffers_for(k_desc, T.stages, T.widest)
     q_full = tlx.alloc_barriers(T.consumers)
     do_full = tlx.alloc_barriers(T.consumers)
     q_empty = tlx.alloc_barriers(T.consumers)
-    q = Ring(q_room, q_full, q_empty, T.qk)
-    do = Ring(do_room, do_full, q_empty, T.v)
-    kv = Ring(kv_room, tlx.alloc_barriers(T.stages), tlx.alloc_barriers(T.stages, arrive_count=T.consumers), T.widest)
+    q = Ring(q_buffers, q_full, q_empty, T.qk)
+    do = Ring(do_buffers, do_full, q_empty, T.v)
+    kv = Ring(
+        kv_buffers, tlx.alloc_barriers(T.stages), tlx.alloc_barriers(T.stages, arrive_count=T.consumers), T.widest
+    )
     next_tile = tlx.local_alloc((1,), tl.int32, 1)
     tile_full = tlx.alloc_barriers(1)
     tile_empty = tlx.alloc_barriers(1, arrive_count=T.consumers)
@@ -162,10 +164,10 @@ def attention_backward_dq(
                 do_block = block_of(do, c)
                 tlx.barrier_wait(do.full[c], round & 1)
                 tlx.barrier_wait(q.full[c], round & 1)
-                state = zeros_of(ROWS, T.qk), slot, phase
-                last = (end - 1) * KEYS
+                state = zeros_of(ROWS, T.qk.elements, T.qk.number), slot, phase
                 state = add_blocks(
-                    state, end - whole, q_block, do_block, kv, numbers, scale, last_key, last, grid.keys, True, T
+                    state, end - whole, q_block, do_block, kv, numbers, scale, last_key, (end - 1) * KEYS, grid.keys,
+                    True, T,
                 )  # fmt: skip
                 state = add_blocks(
                     state, whole, q_block, do_block, kv, numbers, scale, last_key, 0, grid.keys, False, T

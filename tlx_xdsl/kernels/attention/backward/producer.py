@@ -14,7 +14,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place, take_tile, tile_of
 
-from ..pieces import Slot, block_of
+from ..pieces import Slot, block_of, load_parts
 
 KEYS = tl.constexpr(64)
 """Keys of a consumer: the rows of one wgmma."""
@@ -66,35 +66,25 @@ def block_of_turn(turn, begin, num_blocks, GROUP: tl.constexpr, LAST_FIRST: tl.c
 
 
 @tlx_xdsl.jit
-def load_block(desc, place, numbers_ptr, numbers, slot, phase):
-    """Producer: when they are free, load a block of Q or dO in pieces and a number for each of its rows."""
-    block, full, empty = slot
-    ROWS: tl.constexpr = numbers.shape[0]
-    PIECE: tl.constexpr = block[0].shape[3]
-    BYTES: tl.constexpr = ROWS * (len(block) * PIECE * tlx.size_of(tlx.dtype_of(desc)) + 4)
-    tlx.barrier_wait(empty, phase ^ 1)
-    tlx.barrier_expect_bytes(full, BYTES)
-    for piece in tl.static_range(len(block)):
-        tlx.async_descriptor_load(desc, block[piece], [*place, piece * PIECE], full)
-    tlx.async_load(numbers_ptr, numbers, bulk=True, barrier=full)
-
-
-@tlx_xdsl.jit
 def load_turn(
     descs, stats_ptr, rings, numbers, turn, blocks, stage, phase,
     GROUP: tl.constexpr, ORDERED: tl.constexpr, T: tl.constexpr,
 ):  # fmt: skip
     """Producer: load a turn's block of Q with its logarithms, and that of dO with its deltas, which follow those."""
     member, block = block_of_turn(turn, blocks.begin, blocks.count, GROUP, ORDERED)
-    at = (blocks.batch, blocks.head * GROUP + member, block * T.block_m)
+    head = blocks.head * GROUP + member
+    row = block * T.block_m
     source = stats_ptr + (blocks.place + member * blocks.count + block).to(tl.int64) * (2 * T.block_m)
     q, do = rings
     lse, delta = numbers
     q_block = block_of(q, stage)
     do_block = block_of(do, stage)
-    load_block(descs[0], at, source, lse[stage], Slot(q_block, q.full[stage], q.empty[stage]), phase)
+    where = ((blocks.batch,),)
+    lse = lse[stage]
+    load_parts(descs[0], where, head, row, Slot(q_block, q.full[stage], q.empty[stage]), phase, source, lse)
     source += T.block_m
-    load_block(descs[1], at, source, delta[stage], Slot(do_block, do.full[stage], do.empty[stage]), phase)
+    delta = delta[stage]
+    load_parts(descs[1], where, head, row, Slot(do_block, do.full[stage], do.empty[stage]), phase, source, delta)
 
 
 @tlx_xdsl.jit

@@ -6,12 +6,14 @@ call.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiprocessors
 from tlx_xdsl.kernels.calls.operands import empty
 from tlx_xdsl.language.core import constexpr
 
-from ..config import Pieces
-from ..operands import check_rows, described_heads, factor_of
+from ..config import pieces_of
+from ..operands import check_rows, factor_of
 from ..sequences import Grid
 from .config import (
     CONSUMER_KEYS,
@@ -19,7 +21,6 @@ from .config import (
     Tiling,
     WideBackwardConfig,
     choose_wide_config,
-    pieces_of,
 )
 from .dq import attention_backward_dq
 from .operands import COUNTERS, NAME, Problem, heads_together
@@ -50,47 +51,23 @@ def wide_launches(
     # A power of two: what reads O and dO has it in one piece.
     before = problem.before(_BLOCK, 1 << (v_dim - 1).bit_length(), stats, counter)
 
-    loaded = {
-        "q_desc": described_heads(problem.q, _BLOCK, PIECE),
-        "k_desc": described_heads(problem.k, _BLOCK, PIECE),
-        "v_desc": described_heads(problem.v, _BLOCK, PIECE),
-        "do_desc": described_heads(problem.dout, _BLOCK, PIECE),
-    }
     shared = {"stats_ptr": stats, "counter_ptr": counter, "sm_scale": factor}
-    group = constexpr(heads // kv_heads)
-    pieces = Pieces(PIECE, pieces_of(dim)), Pieces(PIECE, pieces_of(v_dim))
+    pieces = pieces_of(dim, PIECE), pieces_of(v_dim, PIECE)
+    tiling = Tiling(2, chosen.registers, _BLOCK, chosen.stages, *pieces, causal)
     places = programs or multiprocessors(problem.q)
-
-    tiles = -(-keys // _BLOCK)
-    together = heads_together(batch * kv_heads, tiles, places, 1) if causal else 1
-    # A causal mask hides keys after the end from all queries, where there are not more of those.
-    even = keys % _BLOCK == 0 or (causal and keys >= queries)
-    main = problem.launch(
-        attention_backward_wide,
-        (min(tiles * batch * kv_heads, places),),
-        {
-            **loaded,
-            **shared,
-            "dk_desc": described_heads(problem.dk, _BLOCK, PIECE),
-            "dv_desc": described_heads(problem.dv, _BLOCK, PIECE),
-            "grid": Grid(batch * kv_heads, kv_heads, group, queries, keys, together),
-        },
-        {"T": Tiling(2, chosen.registers, _BLOCK, chosen.stages, *pieces, causal, even)},
-        ("stats_ptr",),
-    )
+    main = problem.products(attention_backward_wide, tiling, _BLOCK, places, int(causal), shared)
     q_tiles = -(-queries // (_DQ_CONSUMERS * _BLOCK))
     together = heads_together(batch * heads, q_tiles, places, 1) if causal else 1
     dq = problem.launch(
         attention_backward_dq,
         (min(q_tiles * batch * heads, places),),
         {
-            **loaded,
+            **problem.described("q k v do dq", _BLOCK, PIECE),
             **shared,
-            "dq_desc": described_heads(problem.dq, _BLOCK, PIECE),
-            "grid": Grid(batch * heads, heads, group, queries, keys, together),
+            "grid": Grid(batch * heads, heads, constexpr(heads // kv_heads), queries, keys, together),
             "num_blocks": blocks,
         },
-        {"T": Tiling(_DQ_CONSUMERS, chosen.registers, _BLOCK, chosen.slots, *pieces, causal)},
+        {"T": replace(tiling, consumers=_DQ_CONSUMERS, stages=chosen.slots)},
         ("stats_ptr",),
     )
     return Launches((before, main, dq), workspace)

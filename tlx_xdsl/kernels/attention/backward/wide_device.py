@@ -34,10 +34,10 @@ from ..pieces import (
     Ring,
     add_values,
     block_of,
+    buffers_for,
     load_pieces,
     put,
     rings_of,
-    room_for,
     scores_of,
     slot_of,
     store_pieces,
@@ -106,15 +106,15 @@ def attention_backward_wide(
     num_blocks = tl.cdiv(grid.queries, T.block_m)
 
     # Each holds the results of the other, too: dV as long as V in the bytes of K, dK as long as K in those of V.
-    k_room = room_for(k_desc, 1, T.widest)
-    v_room = room_for(v_desc, 1, T.widest)
-    q_room = room_for(q_desc, T.stages, T.qk)
-    do_room = room_for(do_desc, T.stages, T.v)
+    k_buffers = buffers_for(k_desc, 1, T.widest)
+    v_buffers = buffers_for(v_desc, 1, T.widest)
+    q_buffers = buffers_for(q_desc, T.stages, T.qk)
+    do_buffers = buffers_for(do_desc, T.stages, T.v)
     lse = tlx.local_alloc((T.block_m,), tl.float32, T.stages)
     delta = tlx.local_alloc((T.block_m,), tl.float32, T.stages)
     p = tlx.local_alloc((KEYS, T.block_m), tl.float32, T.stages)
-    k, v = rings_of(k_room, v_room, 1, 1, T)
-    q, do = rings_of(q_room, do_room, T.stages, 2, T)
+    k, v = rings_of(k_buffers, v_buffers, 1, 1, T)
+    q, do = rings_of(q_buffers, do_buffers, T.stages, 2, T)
     barriers = (q.full, do.full, q.empty, do.empty, tlx.alloc_barriers(T.stages), tlx.alloc_barriers(T.stages))
     next_tile = tlx.local_alloc((1,), tl.int32, 1)
     tile_full = tlx.alloc_barriers(1)
@@ -160,7 +160,7 @@ def attention_backward_wide(
                 batch = kv_head // grid.heads
                 head = kv_head % grid.heads
                 begin = first_block(first_key, num_blocks, T)
-                sums = zeros_of(KEYS, T.v if c == 0 else T.qk)
+                sums = zeros_of(KEYS, T.qk.elements, T.v.number if c == 0 else T.qk.number)
                 tlx.barrier_wait(k.full[0] if c == 0 else v.full[0], round & 1)
                 for turn in tl.range(grid.group * (num_blocks - begin), disable_licm=True):
                     _, block = block_of_turn(turn, begin, num_blocks, grid.group, False)

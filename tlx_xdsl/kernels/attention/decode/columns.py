@@ -23,8 +23,8 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
-from ..pieces import as_matrix, block_of, wait_for
-from ..scores import LOG2_E, capped, normalised, subtracted
+from ..pieces import as_matrix, block_of, wait_for, zeros_of
+from ..scores import LOG2_E, capped, normalised, scale_of, subtracted
 from .rows import (
     clear_after,
     hidden,
@@ -88,27 +88,13 @@ def natural_rows(x):
 @tlx_xdsl.jit
 def by_rows(acc):
     """The pieces of O, (queries, elements)."""
-    pieces = ()
-    for piece in tl.static_range(len(acc)):
-        pieces += (tl.trans(natural_rows(acc[piece])),)
-    return pieces
+    return [tl.trans(natural_rows(each)) for each in acc]
 
 
 @tlx_xdsl.jit
 def columns_times(acc, factor):
     """The pieces of O^T, each column times its factor."""
-    pieces = ()
-    for piece in tl.static_range(len(acc)):
-        pieces += (acc[piece] * factor[None, :],)
-    return pieces
-
-
-@tlx_xdsl.jit
-def scale_of(scale_ptr, batch, head, strides):
-    """The scale of a head of K or V; 1 without any."""
-    if scale_ptr is None:
-        return 1.0
-    return tl.load(scale_ptr + batch * strides[0] + head * strides[1])
+    return [each * factor[None, :] for each in acc]
 
 
 @tlx_xdsl.jit
@@ -201,10 +187,7 @@ def with_values(acc, values, weights, p):
     """O^T += V^T P^T of a block, the probabilities through the buffer `p`."""
     tlx.local_store(tlx.local_trans(p), weights)
     tlx.fence_async_shared()
-    sums = ()
-    for piece in tl.static_range(len(acc)):
-        sums += (tlx.async_dot(values[piece], tlx.local_trans(p), acc[piece]),)
-    return wait_for(sums)
+    return wait_for([tlx.async_dot(values[piece], tlx.local_trans(p), acc[piece]) for piece in range(len(acc))])
 
 
 @tlx_xdsl.jit
@@ -228,25 +211,19 @@ def attend_columns(q, k, v, p, pointers, scales, lengths_ptr, sm_scale, strides,
         scale = factor * LOG2_E if work.softcap is None else tl.full((T.rows,), LOG2_E, tl.float32)
         m = tl.full((T.rows,), float("-inf"), tl.float32)
         total = tl.zeros((T.block_n, T.rows), tl.float32)
-        acc = ()
-        for _ in tl.static_range(T.v.number):
-            acc += (tl.zeros((T.v.elements, T.rows), tl.float32),)
+        acc = zeros_of(T.v.elements, T.rows, T.v.number)
         for block in range(split.begin, split.end):
             key = block * T.block_n
             k_block = block_of(k, stage)
             tlx.barrier_wait(k.full[stage], phase)
-            keys = ()
-            for piece in tl.static_range(T.qk.number):
-                keys += (load_keys(k_block[piece], dtype),)
+            keys = [load_keys(each, dtype) for each in k_block]
             tlx.barrier_arrive(k.empty[stage])
             scores = products(keys, q)
             tlx.barrier_wait(v.full[stage], phase)
             v_block = block_of(v, stage)
             if lengths_ptr is not None and key + T.block_n > split.length:
                 clear_after(v_block, split.length - key)
-            values = ()
-            for piece in tl.static_range(T.v.number):
-                values += (load_values(v_block[piece], dtype),)
+            values = [load_values(each, dtype) for each in v_block]
             tlx.barrier_arrive(v.empty[stage])
             scores = tlx.async_dot_wait(0, scores)
             scores = visible(scores, factor, key, item, work, T)

@@ -45,7 +45,7 @@ class Blocks(NamedTuple):
 
 @dataclass(frozen=True)
 class Tiling:
-    """What a kernel is compiled for: blocks of keys, pieces of heads of K and V, and what it may rest on.
+    """Facts that a kernel is compiled for: blocks of keys, pieces of heads of K and V, and what it may rest on.
 
     With `direct` there is one split. `page` are the rows of a page, of which `part` are loaded at once; without pages
     both are those of a block. Rows of queries and results are multiples of `unit` elements. `rows` are the queries of a

@@ -28,7 +28,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
-from ..pieces import Ring, load_pieces, rings_of, slot_of
+from ..pieces import Ring, load_parts, rings_of, slot_of
 from ..scores import subtracted
 from .columns import attend_columns
 from .rows import attend, split_of
@@ -44,7 +44,7 @@ def pages_of(table_ptr, batch, key, work, T: tl.constexpr):
     pages = ()
     for part in tl.static_range(T.block_n // T.part):
         at = tl.minimum((key + part * T.part) // T.page, count - 1)
-        pages += (tl.load(table_ptr + batch.to(tl.int64) * count + at),)
+        pages += ((tl.load(table_ptr + batch.to(tl.int64) * count + at),),)
     return pages
 
 
@@ -60,23 +60,6 @@ def parts_of(ring, pieces, T: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def load_block(desc, batch, pages, head, key, slot, phase, T: tl.constexpr):
-    """Producer: when a block is free, load it, or its parts, of all pieces, from its place in their pages."""
-    if pages is None:
-        load_pieces(desc, (batch,), head, key, slot, phase)
-    else:
-        parts, full, empty = slot
-        row = key % T.page
-        PIECE: tl.constexpr = parts[0].shape[-1]
-        BYTES: tl.constexpr = len(parts) * parts[0].shape[-2] * PIECE * tlx.size_of(tlx.dtype_of(desc))
-        tlx.barrier_wait(empty, phase ^ 1)
-        tlx.barrier_expect_bytes(full, BYTES)
-        for at in tl.static_range(len(parts)):
-            column = at // len(pages) * PIECE
-            tlx.async_descriptor_load(desc, parts[at], [pages[at % len(pages)], head, row, column], full)
-
-
-@tlx_xdsl.jit
 def load_items(k_desc, v_desc, k, v, table_ptr, lengths_ptr, work, T: tl.constexpr):
     """Producer: the blocks of all items of a program, to the rings of K and V, or to that of K alone."""
     k_parts = parts_of(k, T.qk_parts, T)
@@ -86,14 +69,15 @@ def load_items(k_desc, v_desc, k, v, table_ptr, lengths_ptr, work, T: tl.constex
     phase = 0
     for number in range(tl.program_id(0), work.items, tl.num_programs(0)):
         _, _, head, batch, _, begin, end = split_of(number, lengths_ptr, work, T)
-        pages = None
+        pages = ((batch,),)
         if table_ptr is not None:
             pages = pages_of(table_ptr, batch, begin * T.block_n, work, T)
         for block in range(begin, end):
             key = block * T.block_n
-            load_block(k_desc, batch, pages, head, key, slot_of(k_parts, stage), phase, T)
+            row = key if table_ptr is None else key % T.page
+            load_parts(k_desc, pages, head, row, slot_of(k_parts, stage), phase)
             if v_desc is not None:
-                load_block(v_desc, batch, pages, head, key, slot_of(v_parts, stage), phase, T)
+                load_parts(v_desc, pages, head, row, slot_of(v_parts, stage), phase)
             if table_ptr is not None:
                 # They are there when the next block is free.
                 pages = pages_of(table_ptr, batch, key + T.block_n, work, T)
@@ -114,9 +98,9 @@ def attention_decode(
     q = tlx.local_alloc((1, 1, T.rows, T.qk.elements), tl.float16 if T.in_8_bits else dtype, T.qk.number)
     if T.in_8_bits:
         p = tlx.local_alloc((T.rows, T.block_n), tl.float16, 1)
-    k_room = tlx.local_alloc((1, 1, T.block_n, T.qk.elements), dtype, T.stages * T.qk.number)
-    v_room = tlx.local_alloc((1, 1, T.block_n, T.v.elements), dtype, T.stages * T.v.number)
-    k, v = rings_of(k_room, v_room, T.stages, 1, T)
+    k_buffers = tlx.local_alloc((1, 1, T.block_n, T.qk.elements), dtype, T.stages * T.qk.number)
+    v_buffers = tlx.local_alloc((1, 1, T.block_n, T.v.elements), dtype, T.stages * T.v.number)
+    k, v = rings_of(k_buffers, v_buffers, T.stages, 1, T)
     pointers = (q_ptr, out_ptr, sums_ptr)
 
     with tlx.async_tasks():

@@ -74,7 +74,7 @@ def attention_mla(
                 put_queries(q, q_ptr, strides[0], item, work, T)
                 m = tl.full((ROWS,), float("-inf"), tl.float32)
                 total = tl.zeros((ROWS,), tl.float32)
-                acc = zeros_of(ROWS, T.v)
+                acc = zeros_of(ROWS, T.v.elements, T.v.number)
                 for block in range(item.split.begin, item.split.end):
                     key = block * T.block_n
                     rows = block_of(kv, stage)
@@ -107,7 +107,7 @@ def attention_mla(
             turn = 0
             for number in range(tl.program_id(0), work.items, tl.num_programs(0)):
                 item = item_of(split_of(number, lengths_ptr, work, T), work, T)
-                acc = zeros_of(ROWS, T.v)
+                acc = zeros_of(ROWS, T.v.elements, T.v.number)
                 for _ in range(item.split.begin, item.split.end):
                     tlx.barrier_wait(kv.full[stage], phase)
                     tlx.barrier_wait(p_full[0], turn)

@@ -86,8 +86,8 @@ def split_of(number, lengths_ptr, work, T: tl.constexpr):
     if work.left is not None:
         begin = tl.maximum(length - work.queries - work.left, 0) // T.block_n
     count = tl.cdiv(length, T.block_n) - begin
-    end = begin + count * (split + 1) // work.splits
-    return Split(tile, split, head, batch, length, begin + count * split // work.splits, end)
+    first = begin + count * split // work.splits
+    return Split(tile, split, head, batch, length, first, begin + count * (split + 1) // work.splits)
 
 
 @tlx_xdsl.jit
@@ -252,7 +252,7 @@ def attend(rings, pointers, lengths_ptr, sm_scale, strides, work, T: tl.constexp
         put_queries(rings[0], q_ptr, strides[0], item, work, T)
         m = tl.full((ROWS,), float("-inf"), tl.float32)
         total = tl.zeros((ROWS,), tl.float32)
-        acc = zeros_of(ROWS, T.v)
+        acc = zeros_of(ROWS, T.v.elements, T.v.number)
         if item.split.begin < item.split.end:
             acc, m, total, stage, phase = attend_blocks(
                 rings, stage, phase, (acc, m, total), sm_scale, item, work, lengths_ptr is not None, T

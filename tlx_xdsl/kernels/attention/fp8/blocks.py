@@ -18,30 +18,10 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
 
 from ..pieces import as_matrix
+from ..scores import next_softmax
 
 P_BITS = tl.constexpr(8)
 """Probabilities are multiplied by 2 ** P_BITS; e4m3 ends at 448."""
-
-
-@tlx_xdsl.jit
-def first_weights(scores, scale):
-    """Probabilities times 2 ** P_BITS before the division, their rows' maximum (scaled) and sum."""
-    m = tl.max(scores, 1) * scale
-    p = tl.math.exp2(scores * scale - (m - P_BITS)[:, None])
-    return p, m, tl.sum(p, 1)
-
-
-@tlx_xdsl.jit
-def next_weights(scores, scale, m, total):
-    """The same for another block, with the factor that rescales what was computed before.
-
-    The sum stands before that factor, as in `attention_scores.next_softmax`.
-    """
-    m_new = tl.maximum(m, tl.max(scores, 1) * scale)
-    p = tl.math.exp2(scores * scale - (m_new - P_BITS)[:, None])
-    block_total = tl.sum(p, 1)
-    alpha = tl.math.exp2(m - m_new)
-    return p, m_new, total * alpha + block_total, alpha
 
 
 @tlx_xdsl.jit
@@ -86,6 +66,13 @@ def as_operand(words, dtype: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def add_product(left, v, acc, stage, EXACT: tl.constexpr):
+    """Issue P V of a block, with EXACT a sum of its own."""
+    values = tlx.local_trans(as_matrix(v.buffers[stage]))
+    return tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
+
+
+@tlx_xdsl.jit
 def overlapped_blocks(
     rings, weights, m, total, scale, num_blocks, stage, phase, c: tl.constexpr, EXACT: tl.constexpr, T: tl.constexpr
 ):  # fmt: skip
@@ -105,12 +92,11 @@ def overlapped_blocks(
         wait_for_turn(c, T.consumers)
         scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k.buffers[stage])))
         tlx.barrier_wait(v.full[v_stage], v_phase)
-        values = tlx.local_trans(as_matrix(v.buffers[v_stage]))
-        product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
+        product = add_product(left, v, acc, v_stage, EXACT)
         call_next(c, T.consumers)
         scores = tlx.async_dot_wait(1, scores)
         tlx.barrier_arrive(k.empty[stage])
-        weights, m, total, block_alpha = next_weights(scores, scale, m, total)
+        weights, m, total, block_alpha = next_softmax(scores, scale, m, total, False, P_BITS)
         low, high = halves_of_words(weights, dtype)
         product = tlx.async_dot_wait(0, product)
         p = packed(low, high)
@@ -138,10 +124,8 @@ def drained_blocks(
     for _ in range(1, num_blocks):
         left = rounded(weights, dtype)
         tlx.barrier_wait(v.full[stage], phase)
-        values = tlx.local_trans(as_matrix(v.buffers[stage]))
         wait_for_turn(c, T.consumers)
-        product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
-        product = tlx.async_dot_wait(0, product)
+        product = tlx.async_dot_wait(0, add_product(left, v, acc, stage, EXACT))
         tlx.barrier_arrive(v.empty[stage])
         acc = acc * alpha[:, None] + product if EXACT else product
         stage, phase = next_place(stage, phase, T.stages)
@@ -150,7 +134,7 @@ def drained_blocks(
         call_next(c, T.consumers)
         scores = tlx.async_dot_wait(0, scores)
         tlx.barrier_arrive(k.empty[stage])
-        weights, m, total, block_alpha = next_weights(scores, scale, m, total)
+        weights, m, total, block_alpha = next_softmax(scores, scale, m, total, False, P_BITS)
         if EXACT:
             alpha = block_alpha
         else:
@@ -165,8 +149,6 @@ def last_block(left, v, q_empty, acc, alpha, stage, phase, EXACT: tl.constexpr):
     """The sums with those of the last block. Q of the tile is read no more."""
     tlx.barrier_arrive(q_empty)
     tlx.barrier_wait(v.full[stage], phase)
-    values = tlx.local_trans(as_matrix(v.buffers[stage]))
-    product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
-    product = tlx.async_dot_wait(0, product)
+    product = tlx.async_dot_wait(0, add_product(left, v, acc, stage, EXACT))
     tlx.barrier_arrive(v.empty[stage])
     return acc * alpha[:, None] + product if EXACT else product

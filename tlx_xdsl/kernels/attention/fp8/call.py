@@ -19,7 +19,6 @@ from tlx_xdsl.kernels.calls.operands import (
     Operand,
     check_places,
     check_shape,
-    describe,
     empty,
     operand,
     torch_module,
@@ -37,6 +36,7 @@ from ..operands import (
     check_rows,
     described_heads,
     factor_of,
+    operands_of,
     scale_of,
     scale_strides,
     strides_in_units,
@@ -88,7 +88,7 @@ def attention_fp8_launch(
     problem = _Problem.of(q, k, v, q_scale, k_scale, v_scale)
     batch, heads, queries, dim = problem.q.shape
     kv_heads, keys = problem.k.shape[1:3]
-    result, sums = operand(_NAME, "out", out), operand(_NAME, "lse", lse)
+    result, sums = operands_of(_NAME, out=out, lse=lse)
     if result.dtype not in OUT_DTYPES:
         raise TypeError(f"{result.what}: expected elements of type {' or '.join(OUT_DTYPES)}, got {out.dtype}")
     check_places((problem.q, result))
@@ -104,7 +104,7 @@ def attention_fp8_launch(
     arguments = {
         "q_desc": described_heads(problem.q, CONSUMER_ROWS),
         "k_desc": described_heads(problem.k, chosen.block_n),
-        "v_desc": describe(values, values.shape, _contiguous(values.shape), (1, 1, dim, chosen.block_n)),
+        "v_desc": described_heads(operand(_NAME, "v", values), dim, chosen.block_n),
         "o_desc": described_heads(result, CONSUMER_ROWS),
         "lse_ptr": lse,
         "q_scale": q_scale,
@@ -164,13 +164,6 @@ def _word_type(values: Any) -> Any:
     return "int32"
 
 
-def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1]
-    for extent in reversed(shape[1:]):
-        strides.insert(0, strides[0] * extent)
-    return tuple(strides)
-
-
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     q, k, v, q_scale, k_scale, v_scale, out, lse = tensors
     causal, scale, out_dtype, config = options
@@ -204,7 +197,7 @@ class _Problem(NamedTuple):
 
     @classmethod
     def of(cls, q: Any, k: Any, v: Any, q_scale: Any, k_scale: Any, v_scale: Any) -> _Problem:
-        heads = [operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v))]
+        heads = operands_of(_NAME, q=q, k=k, v=v)
         check_heads(*heads, dtypes=FP8_DTYPES, head_dims=FP8_HEAD_DIMS)
         named = zip(heads, ("q_scale", "k_scale", "v_scale"), (q_scale, k_scale, v_scale), strict=True)
         return cls(*heads, *(scale_of(of, name, value) for of, name, value in named))

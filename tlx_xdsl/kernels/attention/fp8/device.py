@@ -30,19 +30,11 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import begin_turns, end_turns
 
-from ..pieces import ROWS, Ring, as_matrix, rings_of, room_for
-from ..scores import LN_2, LOG2_E, hide_keys
+from ..pieces import ROWS, Ring, as_matrix, buffers_for, rings_of
+from ..scores import LN_2, LOG2_E, first_softmax, hide_keys, scale_of
 from ..sequences import count_tiles, end_block, last_key_of, tile_blocks, tile_of
 from ..tile import load_tile, pass_on
-from .blocks import P_BITS, drained_blocks, first_weights, overlapped_blocks
-
-
-@tlx_xdsl.jit
-def scale_of(pointer, batch, head, strides):
-    """The scale of a head, 1 where there is none."""
-    if pointer is None:
-        return 1.0
-    return tl.load(pointer + batch * strides[0] + head * strides[1])
+from .blocks import P_BITS, drained_blocks, overlapped_blocks
 
 
 @tlx_xdsl.jit
@@ -58,12 +50,12 @@ def attention_fp8(
     out_dtype: tl.constexpr = tlx.dtype_of(o_desc)
     num_tiles = count_tiles(grid, T)
 
-    q_room = room_for(q_desc, T.consumers, T.qk)
-    k_room = room_for(k_desc, T.stages, T.qk)
-    v_room = room_for(v_desc, T.stages, T.v)
-    o = room_for(o_desc, T.consumers, T.v)
-    q = Ring(q_room, tlx.alloc_barriers(T.consumers), tlx.alloc_barriers(T.consumers), T.qk)
-    k, v = rings_of(k_room, v_room, T.stages, T.consumers, T)
+    q_buffers = buffers_for(q_desc, T.consumers, T.qk)
+    k_buffers = buffers_for(k_desc, T.stages, T.qk)
+    v_buffers = buffers_for(v_desc, T.stages, T.v)
+    o = buffers_for(o_desc, T.consumers, T.v)
+    q = Ring(q_buffers, tlx.alloc_barriers(T.consumers), tlx.alloc_barriers(T.consumers), T.qk)
+    k, v = rings_of(k_buffers, v_buffers, T.stages, T.consumers, T)
     rings = (q, k, v)
 
     with tlx.async_tasks():
@@ -102,7 +94,7 @@ def attention_fp8(
                 tlx.barrier_arrive(k.empty[stage])
                 if MASKED:
                     first = hide_keys(first, last_key, (num_blocks - 1) * T.block_n, grid.keys, T.even)
-                weights, m, total = first_weights(first, scale)
+                weights, m, total = first_softmax(first, scale, False, P_BITS)
                 blocks: tl.constexpr = overlapped_blocks if OVERLAP else drained_blocks
                 acc, m, total, stage, phase = blocks(
                     rings, weights, m, total, scale, num_blocks, stage, phase, c, EXACT, T
