@@ -59,7 +59,7 @@ import tlx_xdsl.language.tlx as tlx
 from ..rings import begin_turns, end_turns, take_tile, taken_tile
 from .pieces import ROWS, Ring, buffers_for, rings_of
 from .scores import LOG2_E, Scoring
-from .sequences import count_tiles, first_place, seek, tile_at, tile_of
+from .sequences import count_tiles, first_place, seek, tile_at, tile_blocks, tile_of
 from .tile import attend_tile, load_tile
 
 
@@ -118,7 +118,8 @@ def attention(
                 place = first_place(source, number, T)
                 while place[0] < source.count:
                     h, tile = tile_at(source, number, place, turn, limits, T)
-                    stage, phase = load_tile(descs, rings, (0, h, h // source.group), tile, stage, phase, T)
+                    blocks = tile_blocks(tile, T)
+                    stage, phase = load_tile(descs, rings, (0, h, h // source.group), tile, blocks, stage, phase, T)
                     number = take_tile(source.counter, next_tile[0], tile_full[0], tile_empty[0], turn)
                     turn += 1
                     place = seek(source, number, place, T)
@@ -127,7 +128,8 @@ def attention(
                     head, tile = tile_of(source, turn, limits, T)
                     b = head // source.heads
                     h = head % source.heads
-                    stage, phase = load_tile(descs, rings, (b, h, h // source.group), tile, stage, phase, T)
+                    at = (b, h, h // source.group)
+                    stage, phase = load_tile(descs, rings, at, tile, tile_blocks(tile, T), stage, phase, T)
 
         with tlx.async_task(num_warps=4, replicate=T.consumers, registers=T.registers):  # consumers
             c: tl.constexpr = tlx.async_task_replica_id()

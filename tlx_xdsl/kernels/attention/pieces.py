@@ -73,7 +73,7 @@ def slot_of(ring, at, COUNT: tl.constexpr = None):
 
 
 @tlx_xdsl.jit
-def load_parts(desc, parts, head, row, slot, phase, numbers_ptr=None, numbers=None):
+def load_parts(desc, slot, parts, head, row, phase, numbers_ptr=None, numbers=None):
     """Producer: when a block is free, load that at `row` of a head to it, with a number for each row if there are any.
 
     Each of `parts` has the coordinates before the head of as many rows: the batch, a page, or those of a ragged
@@ -92,9 +92,9 @@ def load_parts(desc, parts, head, row, slot, phase, numbers_ptr=None, numbers=No
 
 
 @tlx_xdsl.jit
-def load_pieces(desc, where, head, row, slot, phase):
+def load_pieces(desc, slot, where, head, row, phase):
     """Producer: load the block at `row` of a head, whose rows are all of `where` (`load_parts`)."""
-    load_parts(desc, (where,), head, row, slot, phase)
+    load_parts(desc, slot, (where,), head, row, phase)
 
 
 @tlx_xdsl.jit

@@ -210,8 +210,9 @@ def tile_at(sequences, number, place, turn, limits, T: tl.constexpr):
     come first.
     """
     _, before, starts, lengths = place
+    number -= before
     tiles = tl.cdiv(lengths[0], T.block_m)
-    head, row = tile_in_turn(number - before, tiles, sequences.together, T.block_m)
+    head, row = tile_in_turn(number, tiles, sequences.together, T.block_m)
     row = (tiles - 1) * T.block_m - row if T.uneven else row
     if T.bottom_right:
         lower, upper = limits

@@ -17,6 +17,7 @@ import tlx_xdsl.language.tlx as tlx
 from ..rings import call_next, next_place, wait_for_turn
 from .pieces import (
     ROWS,
+    Slot,
     add_values,
     block_of,
     load_pieces,
@@ -72,32 +73,39 @@ def load_values(desc, batch, head, key, tile, slot, phase, T: tl.constexpr):
     else:
         start = None if tile.starts is None else tile.starts[1]
         where, row = in_sequence(batch, key, start, tile.lengths[1], T.block_n)
-        load_pieces(desc, where, head, row, slot, phase)
+        load_pieces(desc, slot, where, head, row, phase)
 
 
 @tlx_xdsl.jit
-def load_tile(descs, rings, place, tile, stage, phase, T: tl.constexpr):
-    """Producer: load what a tile needs; return the place in the rings after it. `place` is batch, head, head of K."""
+def load_tile(descs, rings, place, tile, blocks, stage, phase, T: tl.constexpr):
+    """Producer: load what a tile needs, `blocks` of keys; return the place in the rings after it.
+
+    `place` is batch, head, head of K.
+    """
     q_desc, k_desc, v_desc = descs
     q, k, v = rings
     b, h, h_kv = place
-    begin, end = tile_blocks(tile, T)
+    begin, end = blocks
     kv_row = (end - 1) * T.block_n
     q_start, k_start = (None, None) if tile.starts is None else tile.starts
     q_row = row_at(q_start, tile.row)
 
     # In the order in which the consumers need them: K is a step ahead of V. Q that waits for O comes later.
     if not T.o_in_q:
-        load_pieces(q_desc, (b,), h, q_row, slot_of(q, 0), tile.turn & 1)
-    load_pieces(k_desc, (b,), h_kv, row_at(k_start, kv_row), slot_of(k, stage), phase)
+        load_pieces(q_desc, slot_of(q, 0), (b,), h, q_row, tile.turn & 1)
+    k_block = block_of(k, stage)
+    k_at = row_at(k_start, kv_row)
+    load_pieces(k_desc, Slot(k_block, k.full[stage], k.empty[stage]), (b,), h_kv, k_at, phase)
     for c in tl.static_range(0 if T.o_in_q else 1, T.consumers):
-        load_pieces(q_desc, (b,), h, q_row + c * ROWS, slot_of(q, c), tile.turn & 1)
+        load_pieces(q_desc, slot_of(q, c), (b,), h, q_row + c * ROWS, tile.turn & 1)
     for _ in range(1, end - begin):
         v_stage = stage
         v_phase = phase
         stage, phase = next_place(stage, phase, T.stages)
         k_row = kv_row - T.block_n
-        load_pieces(k_desc, (b,), h_kv, row_at(k_start, k_row), slot_of(k, stage), phase)
+        k_block = block_of(k, stage)
+        k_at = row_at(k_start, k_row)
+        load_pieces(k_desc, Slot(k_block, k.full[stage], k.empty[stage]), (b,), h_kv, k_at, phase)
         load_values(v_desc, b, h_kv, kv_row, tile, slot_of(v, v_stage), v_phase, T)
         kv_row = k_row
     load_values(v_desc, b, h_kv, kv_row, tile, slot_of(v, stage), phase, T)

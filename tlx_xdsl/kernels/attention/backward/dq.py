@@ -127,16 +127,16 @@ def attention_backward_dq(
                 for turn in range(end):
                     key = (end - 1 - turn) * KEYS
                     h_kv = h // grid.group
-                    load_pieces(v_desc, (batch,), h_kv, key, slot_of(kv, slot, T.v.number), phase)
+                    load_pieces(v_desc, slot_of(kv, slot, T.v.number), (batch,), h_kv, key, phase)
                     slot, phase = next_place(slot, phase, T.stages)
-                    load_pieces(k_desc, (batch,), h_kv, key, slot_of(kv, slot, T.qk.number), phase)
+                    load_pieces(k_desc, slot_of(kv, slot, T.qk.number), (batch,), h_kv, key, phase)
                     slot, phase = next_place(slot, phase, T.stages)
                     if turn == 0:
                         # After the first keys, whose place is free earlier.
                         for part in tl.static_range(T.consumers):
                             at = row + part * ROWS
-                            load_pieces(do_desc, (batch,), h, at, slot_of(do, part), round & 1)
-                            load_pieces(q_desc, (batch,), h, at, slot_of(q, part), round & 1)
+                            load_pieces(do_desc, slot_of(do, part), (batch,), h, at, round & 1)
+                            load_pieces(q_desc, slot_of(q, part), (batch,), h, at, round & 1)
                 tile = take_tile(counter_ptr, next_tile[0], tile_full[0], tile_empty[0], round)
                 round += 1
 

@@ -81,10 +81,10 @@ def load_turn(
     do_block = block_of(do, stage)
     where = ((blocks.batch,),)
     lse = lse[stage]
-    load_parts(descs[0], where, head, row, Slot(q_block, q.full[stage], q.empty[stage]), phase, source, lse)
+    load_parts(descs[0], Slot(q_block, q.full[stage], q.empty[stage]), where, head, row, phase, source, lse)
     source += T.block_m
     delta = delta[stage]
-    load_parts(descs[1], where, head, row, Slot(do_block, do.full[stage], do.empty[stage]), phase, source, delta)
+    load_parts(descs[1], Slot(do_block, do.full[stage], do.empty[stage]), where, head, row, phase, source, delta)
 
 
 @tlx_xdsl.jit

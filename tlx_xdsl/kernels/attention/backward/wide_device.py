@@ -141,8 +141,8 @@ def attention_backward_wide(
                     stage, phase = next_place(stage, phase, T.stages)
                     if turn == 0:
                         # After the first queries, whose place is free earlier.
-                        load_pieces(k_desc, (batch,), head, first_row, slot_of(k, 0), round & 1)
-                        load_pieces(v_desc, (batch,), head, first_row, slot_of(v, 0), round & 1)
+                        load_pieces(k_desc, slot_of(k, 0), (batch,), head, first_row, round & 1)
+                        load_pieces(v_desc, slot_of(v, 0), (batch,), head, first_row, round & 1)
                     if turn == turns - 1:
                         # As late as it costs nothing: who is done first has the next one.
                         tile = take_tile(counter_ptr, next_tile[0], tile_full[0], tile_empty[0], round)

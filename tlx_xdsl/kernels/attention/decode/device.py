@@ -75,9 +75,9 @@ def load_items(k_desc, v_desc, k, v, table_ptr, lengths_ptr, work, T: tl.constex
         for block in range(begin, end):
             key = block * T.block_n
             row = key if table_ptr is None else key % T.page
-            load_parts(k_desc, pages, head, row, slot_of(k_parts, stage), phase)
+            load_parts(k_desc, slot_of(k_parts, stage), pages, head, row, phase)
             if v_desc is not None:
-                load_parts(v_desc, pages, head, row, slot_of(v_parts, stage), phase)
+                load_parts(v_desc, slot_of(v_parts, stage), pages, head, row, phase)
             if table_ptr is not None:
                 # They are there when the next block is free.
                 pages = pages_of(table_ptr, batch, key + T.block_n, work, T)

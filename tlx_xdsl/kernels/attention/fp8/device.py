@@ -67,7 +67,8 @@ def attention_fp8(
                 b = head // grid.heads
                 h = head % grid.heads
                 at = (b, h, h // grid.group)
-                stage, phase = load_tile((q_desc, k_desc, v_desc), rings, at, tile, stage, phase, T)
+                blocks = tile_blocks(tile, T)
+                stage, phase = load_tile((q_desc, k_desc, v_desc), rings, at, tile, blocks, stage, phase, T)
 
         with tlx.async_task(num_warps=4, replicate=T.consumers, registers=T.registers):  # consumers
             c: tl.constexpr = tlx.async_task_replica_id()
