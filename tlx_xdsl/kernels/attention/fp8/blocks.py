@@ -66,9 +66,8 @@ def as_operand(words, dtype: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def add_product(left, v, acc, stage, EXACT: tl.constexpr):
+def add_product(left, values, acc, EXACT: tl.constexpr):
     """Issue P V of a block, with EXACT a sum of its own."""
-    values = tlx.local_trans(as_matrix(v.buffers[stage]))
     return tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
 
 
@@ -92,7 +91,7 @@ def overlapped_blocks(
         wait_for_turn(c, T.consumers)
         scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k.buffers[stage])))
         tlx.barrier_wait(v.full[v_stage], v_phase)
-        product = add_product(left, v, acc, v_stage, EXACT)
+        product = add_product(left, tlx.local_trans(as_matrix(v.buffers[v_stage])), acc, EXACT)
         call_next(c, T.consumers)
         scores = tlx.async_dot_wait(1, scores)
         tlx.barrier_arrive(k.empty[stage])
@@ -124,8 +123,9 @@ def drained_blocks(
     for _ in range(1, num_blocks):
         left = rounded(weights, dtype)
         tlx.barrier_wait(v.full[stage], phase)
+        values = tlx.local_trans(as_matrix(v.buffers[stage]))
         wait_for_turn(c, T.consumers)
-        product = tlx.async_dot_wait(0, add_product(left, v, acc, stage, EXACT))
+        product = tlx.async_dot_wait(0, add_product(left, values, acc, EXACT))
         tlx.barrier_arrive(v.empty[stage])
         acc = acc * alpha[:, None] + product if EXACT else product
         stage, phase = next_place(stage, phase, T.stages)
@@ -149,6 +149,7 @@ def last_block(left, v, q_empty, acc, alpha, stage, phase, EXACT: tl.constexpr):
     """The sums with those of the last block. Q of the tile is read no more."""
     tlx.barrier_arrive(q_empty)
     tlx.barrier_wait(v.full[stage], phase)
-    product = tlx.async_dot_wait(0, add_product(left, v, acc, stage, EXACT))
+    values = tlx.local_trans(as_matrix(v.buffers[stage]))
+    product = tlx.async_dot_wait(0, add_product(left, values, acc, EXACT))
     tlx.barrier_arrive(v.empty[stage])
     return acc * alpha[:, None] + product if EXACT else product
