@@ -31,15 +31,10 @@ from .scales import added, staged_scales, step_scales, store_strip, tile_scales
 
 
 @tlx_xdsl.jit
-def strip_sums(ring, stage, STRIP: tl.constexpr, CONSUMER: tl.constexpr):
-    """The sums of one step and one of the consumer's strips, in flight."""
-    form: tl.constexpr = ring.form
-    A_PART: tl.constexpr = CONSUMER if form.tile.parts == 2 else 0
-    B_PART: tl.constexpr = (CONSUMER if form.tile.b_parts == 2 else 0) * form.strips + STRIP
-    CONSUMERS: tl.constexpr = 2 if form.turns else 1
+def strip_sums(a_tile, b_tile, CONSUMER: tl.constexpr, CONSUMERS: tl.constexpr):
+    """The sums of one step and one strip, in flight; CONSUMERS issue theirs in turns."""
     wait_for_turn(CONSUMER, CONSUMERS)
-    b_tile = ring.b[0][stage * (form.tile.b_parts * form.strips) + B_PART]
-    sums = tlx.async_dot(ring.a[stage * form.tile.parts + A_PART], tlx.local_trans(b_tile))
+    sums = tlx.async_dot(a_tile, tlx.local_trans(b_tile))
     call_next(CONSUMER, CONSUMERS)
     return sums
 
@@ -55,6 +50,10 @@ def exact_tile(ring, scales, c_desc, c, row, column, num_k, stage, phase, CONSUM
     FIRST: tl.constexpr = CONSUMER * BUFFERS
     A_PART: tl.constexpr = CONSUMER if form.tile.parts == 2 else 0
     B_PART: tl.constexpr = (CONSUMER if form.tile.b_parts == 2 else 0) * STRIPS
+    A_PARTS: tl.constexpr = form.tile.parts
+    B_PARTS: tl.constexpr = form.tile.b_parts * STRIPS
+    TURNS: tl.constexpr = 2 if form.turns else 1
+    a, b = ring.a, ring.b[0]
     left = tl.zeros((form.tile.rows, form.tile.strip_n), tl.float32)
     right = left
     if not STAGED:
@@ -63,7 +62,8 @@ def exact_tile(ring, scales, c_desc, c, row, column, num_k, stage, phase, CONSUM
         if not STAGED:
             following = step_scales(scales, row, column, k, form)
         tlx.barrier_wait(ring.full[stage * STRIPS], phase)
-        step = strip_sums(ring, stage, 0, CONSUMER)
+        a_tile = a[stage * A_PARTS + A_PART]
+        step = strip_sums(a_tile, b[stage * B_PARTS + B_PART], CONSUMER, TURNS)
         if STAGED:
             by_rows, by_left, by_right = staged_scales(scales, stage, k - 1, A_PART, B_PART, form)
         step = tlx.async_dot_wait(0, step)
@@ -72,7 +72,7 @@ def exact_tile(ring, scales, c_desc, c, row, column, num_k, stage, phase, CONSUM
         left = added(left, step, by_rows, by_left, PER_BLOCK)
         if STRIPS == 2:
             tlx.barrier_wait(ring.full[stage * STRIPS + 1], phase)
-            step = strip_sums(ring, stage, 1, CONSUMER)
+            step = strip_sums(a_tile, b[stage * B_PARTS + B_PART + 1], CONSUMER, TURNS)
             step = tlx.async_dot_wait(0, step)
             tlx.barrier_arrive(ring.empty[stage])
             right = added(right, step, by_rows, by_right, PER_BLOCK)
@@ -86,14 +86,15 @@ def exact_tile(ring, scales, c_desc, c, row, column, num_k, stage, phase, CONSUM
         # and convert it here.
         by_rows, by_left, by_right = step_scales(scales, row, column, num_k - 1, form)
     tlx.barrier_wait(ring.full[stage * STRIPS], phase)
-    step = strip_sums(ring, stage, 0, CONSUMER)
+    a_tile = a[stage * A_PARTS + A_PART]
+    step = strip_sums(a_tile, b[stage * B_PARTS + B_PART], CONSUMER, TURNS)
     if STAGED:
         by_rows, by_left, by_right = staged_scales(scales, stage, num_k - 1, A_PART, B_PART, form)
     step = tlx.async_dot_wait(0, step)
     left = added(left, step, by_rows, by_left, PER_BLOCK)
     if STRIPS == 2:
         tlx.barrier_wait(ring.full[stage * STRIPS + 1], phase)
-        step = strip_sums(ring, stage, 1, CONSUMER)
+        step = strip_sums(a_tile, b[stage * B_PARTS + B_PART + 1], CONSUMER, TURNS)
     else:
         tlx.barrier_arrive(ring.empty[stage])
     store_strip(left, of_tile[0], of_tile[1], c_desc, c[FIRST], row, column, form.scaling, False)
