@@ -68,7 +68,7 @@ from .epilogue import Result, result_buffers, store_partial, store_tile, type_of
 
 
 class Stream(NamedTuple):
-    """How the steps of tiles that do not fill a round are dealt out; a tile has `steps` of them."""
+    """Division of the steps of tiles that do not fill a round; a tile has `steps` of them."""
 
     by_steps: Any
     full_rounds: Any

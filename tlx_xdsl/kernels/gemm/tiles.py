@@ -104,7 +104,7 @@ class GemmConfig:
 
 @dataclass(frozen=True)
 class Form:
-    """What a product's kernel is compiled for: its tile, the orders of memory, and the end of a tile (`epilogue`).
+    """Constants of a product's kernel: its tile, the orders of memory, and the end of a tile (`epilogue`).
 
     `tile` is a `GemmConfig`, or that of another kernel which has its properties. `a_columns`, `b_columns` and
     `c_columns` say that a matrix lies column by column.

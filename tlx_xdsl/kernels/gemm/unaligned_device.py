@@ -45,7 +45,7 @@ def places(
 
 
 class Way(NamedTuple):
-    """Where the elements of a copy lie: distances of rows and of columns, and extents, whose columns count vectors."""
+    """Places of the elements of a copy: distances of rows and of columns, and extents, whose columns count vectors."""
 
     source_strides: Any
     target_strides: Any

@@ -51,7 +51,7 @@ class Division:
 
 @dataclass(frozen=True)
 class ClusterForm:
-    """What a kernel of clusters is compiled for, beside the division of a row.
+    """Constants of a kernel of clusters: the division of a row, and what is computed.
 
     `even` says that pieces of all CTAs are a row; `unit` and `centred` are those of `norm_rows`.
     """

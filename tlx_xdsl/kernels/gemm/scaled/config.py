@@ -113,7 +113,7 @@ class ScaledConfig:
 
 @dataclass(frozen=True)
 class ScaledForm:
-    """What a kernel is compiled for: a tile, whether each step is a sum of its own, and what has a scale.
+    """Constants of a scaled product: its tile, whether each step is a sum of its own, and what has a scale.
 
     With `staged` the producer loads scales of blocks.
     """
