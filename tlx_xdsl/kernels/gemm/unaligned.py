@@ -197,7 +197,7 @@ def _direct_launches(
             "b_ptr": right.value,
             "c_ptr": target.value if parts is None else parts,
             "shape": tuple(size // unit for size, unit in zip((m, n, k), units, strict=True)),
-            "strides": Distances(*left.strides, *reversed(right.strides), *stored, split),
+            "strides": Distances(*(*left.strides, *reversed(right.strides), *stored, split)),
             "STEPS": direct.steps,
         },
         {
