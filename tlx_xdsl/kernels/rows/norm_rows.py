@@ -29,36 +29,110 @@ import tlx_xdsl.language as tl
 
 
 @tlx_xdsl.jit
+def columns_of(first, count, BLOCK: tl.constexpr, EVEN: tl.constexpr, EDGES: tl.constexpr):
+    """The columns of a row whose first element is at a multiple of 8 plus `first`, and which of them there are.
+
+    Both are tuples: of one block, with EDGES of the body by vectors, and of both edges.
+    """
+    columns = tl.arange(0, BLOCK)
+    if EDGES:
+        head = -first & 7
+        length = (count - head) // 8 * 8
+        body = tl.arange(0, BLOCK // 8)[:, None] * 8 + tl.arange(0, 8)[None, :]
+        edge = tl.arange(0, BLOCK // 8)
+        edges = tl.where(edge < 8, edge, edge - 8 + head + length)
+        return (head + body, edges), (body < length, edges < tl.where(edge < 8, head, count))
+    return (columns,), (None if EVEN else columns < count,)
+
+
+@tlx_xdsl.jit
+def along(rows, block):
+    """What each row has one of, to go with a block of rows."""
+    return rows[:, None, None] if len(block.shape) == 3 else rows[:, None]
+
+
+@tlx_xdsl.jit
+def places_of(rows, stride, columns, EDGES: tl.constexpr):
+    """Where the elements of rows lie; the compiler sees that the body begins at a multiple of 8."""
+    at = rows.to(tl.int64) * stride
+    if EDGES:
+        VECTORS: tl.constexpr = columns[0].shape[0]
+        body = tl.arange(0, VECTORS)[:, None] * 8 + tl.arange(0, 8)[None, :]
+        return ((at + 7) // 8 * 8)[:, None, None] + body[None, :, :], at[:, None] + columns[1][None, :]
+    return (at[:, None] + columns[0][None, :],)
+
+
+@tlx_xdsl.jit
+def masks_of(there, of_row, EDGES: tl.constexpr):
+    """`there`, for rows, and `of_row`, for columns, where it is anything."""
+    if EDGES:
+        return there[:, None, None] & of_row[0][None, :, :], there[:, None] & of_row[1][None, :]
+    return (there[:, None] if of_row[0] is None else there[:, None] & of_row[0][None, :],)
+
+
+@tlx_xdsl.jit
+def load_all(pointer, places, masks):
+    """Load tuples of blocks, in f32; 0 where there is nothing."""
+    values = ()
+    for part in tl.static_range(len(places)):
+        values = (*values, tl.load(pointer + places[part], masks[part], 0.0).to(tl.float32))
+    return values
+
+
+@tlx_xdsl.jit
+def sums_of(x, y=None):
+    """The sums of rows of tuples of blocks, or of their products."""
+    total = x[0] if y is None else x[0] * y[0]
+    if len(x) > 1:  # one value of a thread goes with each vector
+        total = tl.sum(total, 2) + (x[1] if y is None else x[1] * y[1])
+    return tl.sum(total, 1)
+
+
+@tlx_xdsl.jit
 def norm_rows(
     x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, residual_stride, h_stride, out_stride,
     ROW_COUNT, COLUMNS, eps,
-    BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, CENTRED: tl.constexpr,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, EDGES: tl.constexpr,
+    CENTRED: tl.constexpr,
 ):  # fmt: skip
     """ROWS rows for each program. EVEN says that a row has BLOCK elements, CENTRED that means are subtracted."""
     count = COLUMNS * UNIT
-    columns = tl.arange(0, BLOCK)
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    inside = (rows < ROW_COUNT)[:, None]
-    if not EVEN:
-        inside = inside & (columns < count)[None, :]
-    at = rows.to(tl.int64)[:, None]
-    x = tl.load(x_ptr + at * (x_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
+    if EDGES:
+        first = tl.program_id(0) % 8
+        rows = first + 8 * (tl.program_id(0) // 8 * ROWS + tl.arange(0, ROWS))
+    else:
+        first = 0
+        rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    columns, of_row = columns_of(first * x_stride, count, BLOCK, EVEN, EDGES)
+    masks = masks_of(rows < ROW_COUNT, of_row, EDGES)
+    x = load_all(x_ptr, places_of(rows, x_stride * UNIT, columns, EDGES), masks)
     if residual_ptr is not None:
-        residual = tl.load(residual_ptr + at * (residual_stride * UNIT) + columns[None, :], inside, 0.0)
-        h = (x + residual.to(tl.float32)).to(h_ptr.dtype.element_ty)
-        tl.store(h_ptr + at * (h_stride * UNIT) + columns[None, :], h, inside)
-        x = h.to(tl.float32)
+        residual = load_all(residual_ptr, places_of(rows, residual_stride * UNIT, columns, EDGES), masks)
+        at = places_of(rows, h_stride * UNIT, columns, EDGES)
+        sums = ()
+        for part in tl.static_range(len(columns)):
+            h = (x[part] + residual[part]).to(h_ptr.dtype.element_ty)
+            tl.store(h_ptr + at[part], h, masks[part])
+            sums = (*sums, h.to(tl.float32))
+        x = sums
     if CENTRED:
-        x = x - (tl.sum(x, 1) / count)[:, None]
-        if not EVEN:
-            x = tl.where(inside, x, 0.0)
-    y = x * tl.rsqrt(tl.sum(x * x, 1) / count + eps)[:, None]
-    of_row = None if EVEN else columns < count
-    if weight_ptr is not None:
-        y = y * tl.load(weight_ptr + columns, of_row, None if EVEN else 0.0).to(tl.float32)[None, :]
-    if bias_ptr is not None:
-        y = y + tl.load(bias_ptr + columns, of_row, None if EVEN else 0.0).to(tl.float32)[None, :]
-    tl.store(out_ptr + at * (out_stride * UNIT) + columns[None, :], y.to(out_ptr.dtype.element_ty), inside)
+        mean = sums_of(x) / count
+        centred = ()
+        for part in tl.static_range(len(columns)):
+            value = x[part] - along(mean, x[part])
+            centred = (*centred, value if EVEN else tl.where(masks[part], value, 0.0))
+        x = centred
+    scale = tl.rsqrt(sums_of(x, x) / count + eps)
+    at = places_of(rows, out_stride * UNIT, columns, EDGES)
+    for part in tl.static_range(len(columns)):
+        y = x[part] * along(scale, x[part])
+        if weight_ptr is not None:
+            weight = tl.load(weight_ptr + columns[part], of_row[part], None if EVEN else 0.0)
+            y = y * tl.expand_dims(weight.to(tl.float32), 0)
+        if bias_ptr is not None:
+            bias = tl.load(bias_ptr + columns[part], of_row[part], None if EVEN else 0.0)
+            y = y + tl.expand_dims(bias.to(tl.float32), 0)
+        tl.store(out_ptr + at[part], y.to(out_ptr.dtype.element_ty), masks[part])
 
 
 @tlx_xdsl.jit

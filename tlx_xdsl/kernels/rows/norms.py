@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..calls.launching import Launch, Launches, multiprocessors
-from ..calls.operands import Operand, Rows, check_shape, check_types, empty, operand, rows_of, unit_of
+from ..calls.operands import UNIT, Operand, Rows, check_shape, check_types, empty, is_aligned, operand, rows_of, unit_of
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import WORKSPACE, Prepared
 from ..operators import rows as operators
@@ -45,6 +45,9 @@ _BACKWARD_WARPS = 16
 
 _SHORT, _SHORT_WARPS = 1024, 24
 """Elements of a row up to which there are more, of up to 80 registers: each thread has 8 elements."""
+
+_SHORTEST_BODY = 64
+"""Elements of a row at least that is moved 16 bytes at a time but for its edges."""
 
 _REGISTERS = 1 << 16
 """Those of a multiprocessor."""
@@ -111,29 +114,48 @@ def norm_launch(
             aligned,
             num_warps=_LONG_WARPS,
         )
-    together = max(1, min(_ELEMENTS // rows.block, rows.count))
-    together = 1 << (together.bit_length() - 1)
+    edges = _with_edges((given, *sums, result), (rows, *of_sums, target))
+    block, classes = (_body_block(rows), UNIT) if edges else (rows.block, 1)
+    warps = max(4, min(block // 256, 16), block // 1024)
+    together = _together((1024 * warps if edges else _ELEMENTS) // block, rows, classes)
+    if not edges:
+        warps = max(min(together * block // _WARP_ELEMENTS, _FEW_WARPS), together * block // (2 * _WARP_ELEMENTS), 1)
     return Launch.of(
         norm_rows,
-        (-(-rows.count // together),),
+        (-(-rows.count // (together * classes)) * classes,),
         {**values, "ROW_COUNT": rows.count},
         {
-            "BLOCK": rows.block,
+            "BLOCK": block,
             "ROWS": together,
             "UNIT": unit,
-            "EVEN": rows.columns == rows.block,
+            "EVEN": not edges and rows.columns == block,
+            "EDGES": edges,
             "CENTRED": centred,
         },
         given.device,
         sources,
-        aligned,
-        num_warps=_warps(together * rows.block),
+        ("x_ptr", "residual_ptr", "h_ptr", "out_ptr") if edges else aligned,
+        num_warps=warps,
     )
 
 
-def _warps(elements: int) -> int:
-    """Warps of a program of `norm_rows`."""
-    return max(min(elements // _WARP_ELEMENTS, _FEW_WARPS), elements // (2 * _WARP_ELEMENTS), 1)
+def _with_edges(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> bool:
+    """Whether rows of 16-bit elements, not all at multiples of 16 bytes, lie at the same distances from them."""
+    first = rows[0]
+    alike = all(each.distance % UNIT == first.distance % UNIT for each in rows)
+    uneven = first.columns % UNIT or first.distance % UNIT
+    is_long = first.columns >= _SHORTEST_BODY and operands[0].element_bytes == 2
+    return bool(alike and uneven and is_long and all(map(is_aligned, operands)))
+
+
+def _body_block(rows: Rows) -> int:
+    """The power of two that holds what of a row is moved 16 bytes at a time."""
+    return 1 << (max(rows.columns // UNIT * UNIT, 16 * UNIT) - 1).bit_length()
+
+
+def _together(most: int, rows: Rows, classes: int) -> int:
+    """The rows of a program, a power of two: up to `most`, and no more than there are in each of so many classes."""
+    return 1 << (max(1, min(most, -(-rows.count // classes))).bit_length() - 1)
 
 
 def norm_backward(
