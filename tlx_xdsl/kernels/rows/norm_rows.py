@@ -32,17 +32,19 @@ import tlx_xdsl.language as tl
 def columns_of(first, count, BLOCK: tl.constexpr, EVEN: tl.constexpr, EDGES: tl.constexpr):
     """The columns of a row whose first element is at a multiple of 8 plus `first`, and which of them there are.
 
-    Both are tuples: of one block, with EDGES of the body by vectors, and of both edges.
+    All are tuples: of one block, with EDGES of the body by vectors, and of both edges. Columns are a number and those
+    from there on, so that threads have one address for all of theirs.
     """
     columns = tl.arange(0, BLOCK)
     if EDGES:
         head = -first & 7
         length = (count - head) // 8 * 8
-        body = tl.arange(0, BLOCK // 8)[:, None] * 8 + tl.arange(0, 8)[None, :]
         edge = tl.arange(0, BLOCK // 8)
+        body = edge[:, None] * 8 + tl.arange(0, 8)[None, :]
         edges = tl.where(edge < 8, edge, edge - 8 + head + length)
-        return (head + body, edges), (body < length, edges < tl.where(edge < 8, head, count))
-    return (columns,), (None if EVEN else columns < count,)
+        of_row = (edge * 8 < length)[:, None], edges < tl.where(edge < 8, head, count)
+        return (head, 0), (body, edges), of_row
+    return (0,), (columns,), (None if EVEN else columns < count,)
 
 
 @tlx_xdsl.jit
@@ -56,9 +58,7 @@ def places_of(rows, stride, columns, EDGES: tl.constexpr):
     """Where the elements of rows lie; the compiler sees that the body begins at a multiple of 8."""
     at = rows.to(tl.int64) * stride
     if EDGES:
-        VECTORS: tl.constexpr = columns[0].shape[0]
-        body = tl.arange(0, VECTORS)[:, None] * 8 + tl.arange(0, 8)[None, :]
-        return ((at + 7) // 8 * 8)[:, None, None] + body[None, :, :], at[:, None] + columns[1][None, :]
+        return ((at + 7) // 8 * 8)[:, None, None] + columns[0][None, :, :], at[:, None] + columns[1][None, :]
     return (at[:, None] + columns[0][None, :],)
 
 
@@ -72,10 +72,65 @@ def masks_of(there, of_row, EDGES: tl.constexpr):
 
 @tlx_xdsl.jit
 def load_all(pointer, places, masks):
-    """Load tuples of blocks, in f32; 0 where there is nothing."""
+    """Load a tuple of blocks; 0 where there is nothing."""
     values = ()
     for part in tl.static_range(len(places)):
-        values = (*values, tl.load(pointer + places[part], masks[part], 0.0).to(tl.float32))
+        values = (*values, tl.load(pointer + places[part], masks[part], 0.0))
+    return values
+
+
+@tlx_xdsl.jit
+def to_f32(x):
+    """A tuple of blocks in f32."""
+    values = ()
+    for part in tl.static_range(len(x)):
+        values = (*values, x[part].to(tl.float32))
+    return values
+
+
+@tlx_xdsl.jit
+def factors_of(pointer, starts, columns, of_row, EVEN: tl.constexpr):
+    """The weights or biases of columns, in f32, as one row."""
+    values = ()
+    for part in tl.static_range(len(columns)):
+        value = tl.load(pointer + starts[part] + columns[part], of_row[part], None if EVEN else 0.0)
+        values = (*values, tl.expand_dims(value.to(tl.float32), 0))
+    return values
+
+
+@tlx_xdsl.jit
+def zeros_of(ROWS: tl.constexpr, columns):
+    """Zeros for columns of ROWS rows."""
+    values = ()
+    for part in tl.static_range(len(columns)):
+        values = (*values, tl.zeros((ROWS, *columns[part].shape), tl.float32))
+    return values
+
+
+@tlx_xdsl.jit
+def sum_of(x, y):
+    """The sums of two tuples of blocks."""
+    values = ()
+    for part in tl.static_range(len(x)):
+        values = (*values, x[part] + y[part])
+    return values
+
+
+@tlx_xdsl.jit
+def scaled(x, scale):
+    """A tuple of blocks times what each row has."""
+    values = ()
+    for part in tl.static_range(len(x)):
+        values = (*values, x[part] * along(scale, x[part]))
+    return values
+
+
+@tlx_xdsl.jit
+def product_of(x, y):
+    """The products of two tuples of blocks; the first where there is no second."""
+    values = ()
+    for part in tl.static_range(len(x)):
+        values = (*values, x[part] if y is None else x[part] * y[part])
     return values
 
 
@@ -86,6 +141,16 @@ def sums_of(x, y=None):
     if len(x) > 1:  # one value of a thread goes with each vector
         total = tl.sum(total, 2) + (x[1] if y is None else x[1] * y[1])
     return tl.sum(total, 1)
+
+
+@tlx_xdsl.jit
+def centred(x, mean, masks, EVEN: tl.constexpr):
+    """A tuple of blocks less the mean of each row; 0 where there is nothing."""
+    values = ()
+    for part in tl.static_range(len(x)):
+        value = x[part] - along(mean, x[part])
+        values = (*values, value if EVEN else tl.where(masks[part], value, 0.0))
+    return values
 
 
 @tlx_xdsl.jit
@@ -103,11 +168,11 @@ def norm_rows(
     else:
         first = 0
         rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    columns, of_row = columns_of(first * x_stride, count, BLOCK, EVEN, EDGES)
+    starts, columns, of_row = columns_of(first * x_stride, count, BLOCK, EVEN, EDGES)
     masks = masks_of(rows < ROW_COUNT, of_row, EDGES)
-    x = load_all(x_ptr, places_of(rows, x_stride * UNIT, columns, EDGES), masks)
+    x = to_f32(load_all(x_ptr, places_of(rows, x_stride * UNIT, columns, EDGES), masks))
     if residual_ptr is not None:
-        residual = load_all(residual_ptr, places_of(rows, residual_stride * UNIT, columns, EDGES), masks)
+        residual = to_f32(load_all(residual_ptr, places_of(rows, residual_stride * UNIT, columns, EDGES), masks))
         at = places_of(rows, h_stride * UNIT, columns, EDGES)
         sums = ()
         for part in tl.static_range(len(columns)):
@@ -116,76 +181,81 @@ def norm_rows(
             sums = (*sums, h.to(tl.float32))
         x = sums
     if CENTRED:
-        mean = sums_of(x) / count
-        centred = ()
-        for part in tl.static_range(len(columns)):
-            value = x[part] - along(mean, x[part])
-            centred = (*centred, value if EVEN else tl.where(masks[part], value, 0.0))
-        x = centred
+        x = centred(x, sums_of(x) / count, masks, EVEN)
     scale = tl.rsqrt(sums_of(x, x) / count + eps)
+    y = scaled(x, scale)
+    if weight_ptr is not None:
+        y = product_of(y, factors_of(weight_ptr, starts, columns, of_row, EVEN))
+    if bias_ptr is not None:
+        y = sum_of(y, factors_of(bias_ptr, starts, columns, of_row, EVEN))
     at = places_of(rows, out_stride * UNIT, columns, EDGES)
     for part in tl.static_range(len(columns)):
-        y = x[part] * along(scale, x[part])
-        if weight_ptr is not None:
-            weight = tl.load(weight_ptr + columns[part], of_row[part], None if EVEN else 0.0)
-            y = y * tl.expand_dims(weight.to(tl.float32), 0)
-        if bias_ptr is not None:
-            bias = tl.load(bias_ptr + columns[part], of_row[part], None if EVEN else 0.0)
-            y = y + tl.expand_dims(bias.to(tl.float32), 0)
-        tl.store(out_ptr + at[part], y.to(out_ptr.dtype.element_ty), masks[part])
+        tl.store(out_ptr + at[part], y[part].to(out_ptr.dtype.element_ty), masks[part])
+
+
+@tlx_xdsl.jit
+def store_sums(pointer, starts, columns, of_row, sums):
+    """Store what rows have of each column, added up."""
+    for part in tl.static_range(len(columns)):
+        tl.store(pointer + starts[part] + columns[part], tl.sum(sums[part], 0), of_row[part])
 
 
 @tlx_xdsl.jit
 def norm_backward_rows(
     x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dh_stride, dx_stride,
     ROW_COUNT, COLUMNS, eps,
-    BLOCK: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, EDGES: tl.constexpr,
+    CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr, LENGTH: tl.constexpr,
 ):  # fmt: skip
-    """dx, and this program's sums of dw and db: `parts_ptr` has BLOCK of each for each program."""
+    """dx, and this program's sums of dw and db: `parts_ptr` has LENGTH of each for each program."""
     count = COLUMNS * UNIT
-    columns = tl.arange(0, BLOCK)
-    of_row = None if EVEN else columns < count
-    first = tl.program_id(0)
-    if weight_ptr is not None:
-        weight = tl.load(weight_ptr + columns, of_row, None if EVEN else 0.0).to(tl.float32)
-    dweight = tl.zeros((BLOCK,), tl.float32)
-    dbias = tl.zeros((BLOCK,), tl.float32)
-    place = first.to(tl.int64)
-    next_x = tl.load(x_ptr + place * (x_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
-    next_dy = tl.load(dout_ptr + place * (dout_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
-    for row in range(first, ROW_COUNT, tl.num_programs(0)):
-        x = next_x.to(tl.float32)
-        dy = next_dy.to(tl.float32)
-        # The last one again where there is none: what it loads is not used.
-        place = tl.minimum(row + tl.num_programs(0), ROW_COUNT - 1).to(tl.int64)
-        next_x = tl.load(x_ptr + place * (x_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
-        next_dy = tl.load(dout_ptr + place * (dout_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
+    CLASSES: tl.constexpr = 8 if EDGES else 1
+    program = tl.program_id(0)
+    starts, columns, of_row = columns_of(program % CLASSES * x_stride, count, BLOCK, EVEN, EDGES)
+    weight = None if weight_ptr is None else factors_of(weight_ptr, starts, columns, of_row, EVEN)
+    dweight = zeros_of(ROWS, columns)
+    dbias = zeros_of(ROWS, columns)
+    start = program % CLASSES + program // CLASSES * (ROWS * CLASSES)
+    step = tl.num_programs(0) * ROWS
+    rows = start + CLASSES * tl.arange(0, ROWS)
+    masks = masks_of(rows < ROW_COUNT, of_row, EDGES)
+    next_x = load_all(x_ptr, places_of(rows, x_stride * UNIT, columns, EDGES), masks)
+    next_dy = load_all(dout_ptr, places_of(rows, dout_stride * UNIT, columns, EDGES), masks)
+    for first in range(start, ROW_COUNT, step):
+        rows = first + CLASSES * tl.arange(0, ROWS)
+        there = rows < ROW_COUNT
+        masks = masks_of(there, of_row, EDGES)
+        x = to_f32(next_x)
+        dy = to_f32(next_dy)
+        ahead = masks_of(rows + step < ROW_COUNT, of_row, EDGES)
+        next_x = load_all(x_ptr, places_of(rows + step, x_stride * UNIT, columns, EDGES), ahead)
+        next_dy = load_all(dout_ptr, places_of(rows + step, dout_stride * UNIT, columns, EDGES), ahead)
         if dh_ptr is not None:
-            dh = tl.load(dh_ptr + row.to(tl.int64) * (dh_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
+            dh = load_all(dh_ptr, places_of(rows, dh_stride * UNIT, columns, EDGES), masks)
         if CENTRED:
-            x = x - tl.sum(x, 0) / count
-            if not EVEN:
-                x = tl.where(of_row, x, 0.0)
-        scale = tl.rsqrt(tl.sum(x * x, 0) / count + eps)
-        h = x * scale
-        g = dy if weight_ptr is None else dy * weight
-        dx = g - h * (tl.sum(g * h, 0) / count)
-        if CENTRED:
-            dx = dx - tl.sum(g, 0) / count
-        at = dx_ptr + row.to(tl.int64) * (dx_stride * UNIT) + columns
-        dx = dx * scale
-        if dh_ptr is not None:
-            dx += dh.to(tl.float32)
-        tl.store(at, dx.to(dx_ptr.dtype.element_ty), of_row)
-        if weight_ptr is not None:
-            dweight += dy * h
-        if WITH_BIAS:
-            dbias += dy
-    parts = parts_ptr + first.to(tl.int64) * (2 * BLOCK) + columns
+            x = centred(x, sums_of(x) / count, masks, EVEN)
+        # Of a row that is not there nothing may be infinite.
+        scale = tl.where(there, tl.rsqrt(sums_of(x, x) / count + eps), 0.0)
+        h = scaled(x, scale)
+        g = product_of(dy, weight)
+        product = sums_of(g, h) / count
+        shift = sums_of(g) / count if CENTRED else None
+        at = places_of(rows, dx_stride * UNIT, columns, EDGES)
+        for part in tl.static_range(len(columns)):
+            dx = g[part] - h[part] * along(product, h[part])
+            if CENTRED:
+                dx = dx - along(shift, dx)
+            dx = dx * along(scale, dx)
+            if dh_ptr is not None:
+                dx += dh[part].to(tl.float32)
+            tl.store(dx_ptr + at[part], dx.to(dx_ptr.dtype.element_ty), masks[part])
+        dweight = sum_of(dweight, product_of(dy, h))
+        dbias = sum_of(dbias, dy)
+    parts_ptr += program.to(tl.int64) * (2 * LENGTH)
     if weight_ptr is not None:
-        tl.store(parts, dweight)
+        store_sums(parts_ptr, starts, columns, of_row, dweight)
     if WITH_BIAS:
-        tl.store(parts + BLOCK, dbias)
+        store_sums(parts_ptr + LENGTH, starts, columns, of_row, dbias)
 
 
 @tlx_xdsl.jit

@@ -209,22 +209,34 @@ def norm_backward_launch(
         if divided is not None:
             return _cluster_backward(given, rows, divided, values, constants, outs, aligned)
         return _long_backward(given, rows, values, constants, outs, aligned)
-    warps = min(max(rows.block // _BACKWARD_ELEMENTS, 4), 32)
-    resident = _SHORT_WARPS if rows.block <= _SHORT else _BACKWARD_WARPS
-    programs = min(rows.count, multiprocessors(given) * max(resident // warps, 1))
-    parts = empty(given, (programs * 2 * rows.block,), "fp32")
+    edges = _with_edges((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
+    block, classes = (_body_block(rows), UNIT) if edges else (rows.block, 1)
+    warps = min(max(block // _BACKWARD_ELEMENTS, 4), 32)
+    together = _together(warps * _BACKWARD_ELEMENTS // block, rows, classes)
+    resident = multiprocessors(given) * max(_BACKWARD_WARPS // warps, 1)
+    programs = max(min(-(-rows.count // (together * classes)), resident // classes), 1) * classes
+    length = -(-rows.columns // UNIT) * UNIT
+    parts = empty(given, (programs * 2 * length,), "fp32")
     main = Launch.of(
         norm_backward_rows,
         (programs,),
         {**values, "parts_ptr": parts, "ROW_COUNT": rows.count},
-        {**constants, "BLOCK": rows.block, "EVEN": rows.columns == rows.block, "WITH_BIAS": dbias is not None},
+        {
+            **constants,
+            "BLOCK": block,
+            "ROWS": together,
+            "EVEN": not edges and rows.columns == block,
+            "EDGES": edges,
+            "WITH_BIAS": dbias is not None,
+            "LENGTH": length,
+        },
         given.device,
         _SOURCES,
-        (*aligned, "parts_ptr"),
-        maxnreg=_REGISTERS // (resident // warps * warps * 32) // 8 * 8,
+        (*(("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if edges else aligned), "parts_ptr"),
+        maxnreg=_REGISTERS // (_BACKWARD_WARPS // warps * warps * 32) // 8 * 8,
         num_warps=warps,
     )
-    return Launches((main, *_sums(given, rows, parts, programs, rows.block, outs)), parts)
+    return Launches((main, *_sums(given, rows, parts, programs, length, outs)), parts)
 
 
 def _cluster_backward(
