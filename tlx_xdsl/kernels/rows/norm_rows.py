@@ -27,6 +27,8 @@ computed.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
+from .norm_cluster_backward import add_three, add_two
+
 
 @tlx_xdsl.jit
 def columns_of(first, count, BLOCK: tl.constexpr, EVEN: tl.constexpr, EDGES: tl.constexpr):
@@ -135,12 +137,11 @@ def product_of(x, y):
 
 
 @tlx_xdsl.jit
-def sums_of(x, y=None):
-    """The sums of rows of tuples of blocks, or of their products."""
-    total = x[0] if y is None else x[0] * y[0]
-    if len(x) > 1:  # one value of a thread goes with each vector
-        total = tl.sum(total, 2) + (x[1] if y is None else x[1] * y[1])
-    return tl.sum(total, 1)
+def terms_of(x, y=None):
+    """What adds up to the sums of rows of tuples of blocks, or of their products."""
+    terms = product_of(x, y)
+    # One value of a thread goes with each vector.
+    return terms[0] if len(x) == 1 else tl.sum(terms[0], 2) + terms[1]
 
 
 @tlx_xdsl.jit
@@ -170,10 +171,12 @@ def norm_rows(
         rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     starts, columns, of_row = columns_of(first * x_stride, count, BLOCK, EVEN, EDGES)
     masks = masks_of(rows < ROW_COUNT, of_row, EDGES)
-    x = to_f32(load_all(x_ptr, places_of(rows, x_stride * UNIT, columns, EDGES), masks))
+    at = places_of(rows, x_stride * UNIT, columns, EDGES)
+    x = to_f32(load_all(x_ptr, at, masks))
     if residual_ptr is not None:
-        residual = to_f32(load_all(residual_ptr, places_of(rows, residual_stride * UNIT, columns, EDGES), masks))
-        at = places_of(rows, h_stride * UNIT, columns, EDGES)
+        at = at if EDGES else places_of(rows, residual_stride * UNIT, columns, EDGES)
+        residual = to_f32(load_all(residual_ptr, at, masks))
+        at = at if EDGES else places_of(rows, h_stride * UNIT, columns, EDGES)
         sums = ()
         for part in tl.static_range(len(columns)):
             h = (x[part] + residual[part]).to(h_ptr.dtype.element_ty)
@@ -181,14 +184,14 @@ def norm_rows(
             sums = (*sums, h.to(tl.float32))
         x = sums
     if CENTRED:
-        x = centred(x, sums_of(x) / count, masks, EVEN)
-    scale = tl.rsqrt(sums_of(x, x) / count + eps)
+        x = centred(x, tl.sum(terms_of(x), 1) / count, masks, EVEN)
+    scale = tl.rsqrt(tl.sum(terms_of(x, x), 1) / count + eps)
     y = scaled(x, scale)
     if weight_ptr is not None:
         y = product_of(y, factors_of(weight_ptr, starts, columns, of_row, EVEN))
     if bias_ptr is not None:
         y = sum_of(y, factors_of(bias_ptr, starts, columns, of_row, EVEN))
-    at = places_of(rows, out_stride * UNIT, columns, EDGES)
+    at = at if EDGES else places_of(rows, out_stride * UNIT, columns, EDGES)
     for part in tl.static_range(len(columns)):
         tl.store(out_ptr + at[part], y[part].to(out_ptr.dtype.element_ty), masks[part])
 
@@ -205,7 +208,7 @@ def norm_backward_rows(
     x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dh_stride, dx_stride,
     ROW_COUNT, COLUMNS, eps,
     BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, EDGES: tl.constexpr,
-    CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr, LENGTH: tl.constexpr,
+    CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr, LENGTH: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """dx, and this program's sums of dw and db: `parts_ptr` has LENGTH of each for each program."""
     count = COLUMNS * UNIT
@@ -217,35 +220,32 @@ def norm_backward_rows(
     dbias = zeros_of(ROWS, columns)
     start = program % CLASSES + program // CLASSES * (ROWS * CLASSES)
     step = tl.num_programs(0) * ROWS
-    rows = start + CLASSES * tl.arange(0, ROWS)
-    masks = masks_of(rows < ROW_COUNT, of_row, EDGES)
-    next_x = load_all(x_ptr, places_of(rows, x_stride * UNIT, columns, EDGES), masks)
-    next_dy = load_all(dout_ptr, places_of(rows, dout_stride * UNIT, columns, EDGES), masks)
-    for first in range(start, ROW_COUNT, step):
+    part_of_row = 1.0 / count
+    for first in tl.range(start, ROW_COUNT, step, num_stages=STAGES):
         rows = first + CLASSES * tl.arange(0, ROWS)
         there = rows < ROW_COUNT
         masks = masks_of(there, of_row, EDGES)
-        x = to_f32(next_x)
-        dy = to_f32(next_dy)
-        ahead = masks_of(rows + step < ROW_COUNT, of_row, EDGES)
-        next_x = load_all(x_ptr, places_of(rows + step, x_stride * UNIT, columns, EDGES), ahead)
-        next_dy = load_all(dout_ptr, places_of(rows + step, dout_stride * UNIT, columns, EDGES), ahead)
+        at = places_of(rows, x_stride * UNIT, columns, EDGES)
+        x = to_f32(load_all(x_ptr, at, masks))
+        dy = to_f32(load_all(dout_ptr, at if EDGES else places_of(rows, dout_stride * UNIT, columns, EDGES), masks))
         if dh_ptr is not None:
-            dh = load_all(dh_ptr, places_of(rows, dh_stride * UNIT, columns, EDGES), masks)
+            dh = load_all(dh_ptr, at if EDGES else places_of(rows, dh_stride * UNIT, columns, EDGES), masks)
         if CENTRED:
-            x = centred(x, sums_of(x) / count, masks, EVEN)
-        # Of a row that is not there nothing may be infinite.
-        scale = tl.where(there, tl.rsqrt(sums_of(x, x) / count + eps), 0.0)
-        h = scaled(x, scale)
+            x = centred(x, tl.sum(terms_of(x), 1) * part_of_row, masks, EVEN)
         g = product_of(dy, weight)
-        product = sums_of(g, h) / count
-        shift = sums_of(g) / count if CENTRED else None
-        at = places_of(rows, dx_stride * UNIT, columns, EDGES)
+        if CENTRED:
+            squares, product, shift = tl.reduce((terms_of(x, x), terms_of(g, x), terms_of(g)), 1, add_three)
+        else:
+            squares, product = tl.reduce((terms_of(x, x), terms_of(g, x)), 1, add_two)
+        # Of a row that is not there nothing may be infinite.
+        scale = tl.where(there, tl.rsqrt(squares * part_of_row + eps), 0.0)
+        product = product * scale * part_of_row
+        h = scaled(x, scale)
+        at = at if EDGES else places_of(rows, dx_stride * UNIT, columns, EDGES)
         for part in tl.static_range(len(columns)):
-            dx = g[part] - h[part] * along(product, h[part])
+            dx = (g[part] - h[part] * along(product, h[part])) * along(scale, h[part])
             if CENTRED:
-                dx = dx - along(shift, dx)
-            dx = dx * along(scale, dx)
+                dx = dx - along(shift * scale * part_of_row, dx)
             if dh_ptr is not None:
                 dx += dh[part].to(tl.float32)
             tl.store(dx_ptr + at[part], dx.to(dx_ptr.dtype.element_ty), masks[part])

@@ -140,9 +140,9 @@ def norm_launch(
 
 
 def _with_edges(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> bool:
-    """Whether rows of 16-bit elements, not all at multiples of 16 bytes, lie at the same distances from them."""
+    """Whether rows of 16-bit elements, not all at multiples of 16 bytes, begin at the same distances from them."""
     first = rows[0]
-    alike = all(each.distance % UNIT == first.distance % UNIT for each in rows)
+    alike = all(each.distance == first.distance for each in rows)
     uneven = first.columns % UNIT or first.distance % UNIT
     is_long = first.columns >= _SHORTEST_BODY and operands[0].element_bytes == 2
     return bool(alike and uneven and is_long and all(map(is_aligned, operands)))
@@ -229,6 +229,7 @@ def norm_backward_launch(
             "EDGES": edges,
             "WITH_BIAS": dbias is not None,
             "LENGTH": length,
+            "STAGES": 3,
         },
         given.device,
         _SOURCES,
