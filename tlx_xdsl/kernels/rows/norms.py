@@ -46,6 +46,9 @@ _BACKWARD_WARPS = 16
 _SHORT, _SHORT_WARPS = 1024, 24
 """Elements of a row up to which there are more, of up to 80 registers: each thread has 8 elements."""
 
+_HELD_EDGED = 16384
+"""The longest row that is held with edges apart: more would not fit into registers."""
+
 _SHORTEST_BODY = 64
 """Elements of a row at least that is moved 16 bytes at a time but for its edges."""
 
@@ -114,7 +117,7 @@ def norm_launch(
             aligned,
             num_warps=_LONG_WARPS,
         )
-    edges = _with_edges((given, *sums, result), (rows, *of_sums, target))
+    edges = rows.columns <= _HELD_EDGED and _with_edges((given, *sums, result), (rows, *of_sums, target))
     block, classes = (_body_block(rows), UNIT) if edges else (rows.block, 1)
     warps = max(4, min(block // 256, 16), block // 1024)
     together = _together((1024 * warps if edges else _ELEMENTS) // block, rows, classes)
