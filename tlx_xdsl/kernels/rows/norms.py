@@ -43,20 +43,23 @@ _BACKWARD_ELEMENTS = 512
 _BACKWARD_WARPS = 16
 """Warps of a multiprocessor backward, of which each thread has up to 128 registers."""
 
-_SHORT, _SHORT_WARPS = 1024, 24
-"""Elements of a row up to which there are more, of up to 80 registers: each thread has 8 elements."""
-
 _HELD_EDGED = 16384
 """The longest row that is held with edges apart: more would not fit into registers."""
 
 _SHORTEST_BODY = 64
 """Elements of a row at least that is moved 16 bytes at a time but for its edges."""
 
+_STAGES = 3
+"""Tiles of rows that a program has backward, under way or at work."""
+
 _REGISTERS = 1 << 16
 """Those of a multiprocessor."""
 
-_PART_COLUMNS, _PART_ROWS = 32, 128
-"""The block of sums that a program adds up at a time."""
+_PART_COLUMNS, _PART_ELEMENTS = 32, 4096
+"""Columns of the block of sums that a program adds up at a time, and its elements."""
+
+_SHORT, _SHORT_PART_COLUMNS = 1024, 8
+"""Elements of a row up to which there are fewer, so that more programs share the work."""
 
 
 def norm_launch(
@@ -119,7 +122,8 @@ def norm_launch(
         )
     edges = rows.columns <= _HELD_EDGED and _with_edges((given, *sums, result), (rows, *of_sums, target))
     block, classes = (_body_block(rows), UNIT) if edges else (rows.block, 1)
-    warps = max(4, min(block // 256, 16), block // 1024)
+    # A thread has 8 elements of each of 4 rows, which share factors, or as many of fewer rows that are long.
+    warps = max(4, min(block // 256, 16))
     together = _together((1024 * warps if edges else _ELEMENTS) // block, rows, classes)
     if not edges:
         warps = max(min(together * block // _WARP_ELEMENTS, _FEW_WARPS), together * block // (2 * _WARP_ELEMENTS), 1)
@@ -232,7 +236,7 @@ def norm_backward_launch(
             "EDGES": edges,
             "WITH_BIAS": dbias is not None,
             "LENGTH": length,
-            "STAGES": 3,
+            "STAGES": _STAGES,
         },
         given.device,
         _SOURCES,
@@ -313,9 +317,10 @@ def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs:
     wanted = sum(each is not None for each in outs.values())
     if not wanted:
         return []
+    columns = _SHORT_PART_COLUMNS if rows.columns <= _SHORT else _PART_COLUMNS
     sums = Launch.of(
         add_parts,
-        (-(-rows.columns // _PART_COLUMNS), wanted),
+        (-(-rows.columns // columns), wanted),
         {
             "parts_ptr": parts,
             "dweight_ptr": outs["dweight"],
@@ -323,7 +328,7 @@ def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs:
             "PARTS": count,
             "COLUMNS": rows.columns,
         },
-        {"LENGTH": length, "BLOCK": _PART_COLUMNS, "ROWS": _PART_ROWS},
+        {"LENGTH": length, "BLOCK": columns, "ROWS": _PART_ELEMENTS // columns},
         given.device,
         _SOURCES,
         ("parts_ptr",),
