@@ -14,9 +14,14 @@ Rows are read once, in f32 from then on. UNIT is 8 where all rows begin at multi
 elements long and apart: lengths and strides are counted in units, and as the compiler sees that, it moves 16 bytes at a
 time. Else it is 1.
 
+With EDGES, rows of 16-bit elements begin anywhere, at one place in all tensors. Of each, a body of whole vectors of 16
+bytes is moved by these, and up to 7 elements before it and behind it one by one: a thread has one of them for each of
+its vectors, so that sums begin with both. Every eighth row begins equally far behind a multiple of 16 bytes, and a
+program has such rows only: they share the columns of threads, and so weights, biases and the sums of their gradients.
+
 Backward, programs go over rows, each over every so many, and keep their sums of dw and db in registers; a second kernel
-adds those up. Both add in one order, so that the same bits come out at each call. The next row is loaded while one is
-computed.
+adds those up. Both add in one order, so that the same bits come out at each call. The next rows are loaded to shared
+memory while some are computed.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -51,13 +56,13 @@ def columns_of(first, count, BLOCK: tl.constexpr, EVEN: tl.constexpr, EDGES: tl.
 
 @tlx_xdsl.jit
 def along(rows, block):
-    """What each row has one of, to go with a block of rows."""
+    """Numbers of rows, to go with a block of their elements."""
     return rows[:, None, None] if len(block.shape) == 3 else rows[:, None]
 
 
 @tlx_xdsl.jit
 def places_of(rows, stride, columns, EDGES: tl.constexpr):
-    """Where the elements of rows lie; the compiler sees that the body begins at a multiple of 8."""
+    """The places of the elements of rows; the compiler sees that the body begins at a multiple of 8."""
     at = rows.to(tl.int64) * stride
     if EDGES:
         return ((at + 7) // 8 * 8)[:, None, None] + columns[0][None, :, :], at[:, None] + columns[1][None, :]
@@ -66,7 +71,7 @@ def places_of(rows, stride, columns, EDGES: tl.constexpr):
 
 @tlx_xdsl.jit
 def masks_of(there, of_row, EDGES: tl.constexpr):
-    """`there`, for rows, and `of_row`, for columns, where it is anything."""
+    """The elements that there are: `there` is of rows, and `of_row`, of columns, may be None."""
     if EDGES:
         return there[:, None, None] & of_row[0][None, :, :], there[:, None] & of_row[1][None, :]
     return (there[:, None] if of_row[0] is None else there[:, None] & of_row[0][None, :],)
@@ -120,7 +125,7 @@ def sum_of(x, y):
 
 @tlx_xdsl.jit
 def scaled(x, scale):
-    """A tuple of blocks times what each row has."""
+    """A tuple of blocks times numbers of their rows."""
     values = ()
     for part in tl.static_range(len(x)):
         values = (*values, x[part] * along(scale, x[part]))
@@ -138,7 +143,7 @@ def product_of(x, y):
 
 @tlx_xdsl.jit
 def terms_of(x, y=None):
-    """What adds up to the sums of rows of tuples of blocks, or of their products."""
+    """Terms whose sums are those of rows of tuples of blocks, or of their products."""
     terms = product_of(x, y)
     # One value of a thread goes with each vector.
     return terms[0] if len(x) == 1 else tl.sum(terms[0], 2) + terms[1]
@@ -198,7 +203,7 @@ def norm_rows(
 
 @tlx_xdsl.jit
 def store_sums(pointer, starts, columns, of_row, sums):
-    """Store what rows have of each column, added up."""
+    """Store the sums of columns over rows."""
     for part in tl.static_range(len(columns)):
         tl.store(pointer + starts[part] + columns[part], tl.sum(sums[part], 0), of_row[part])
 

@@ -147,7 +147,7 @@ def norm_launch(
 
 
 def _with_edges(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> bool:
-    """Whether rows of 16-bit elements, not all at multiples of 16 bytes, begin at the same distances from them."""
+    """Return whether 16-bit rows that are no multiples of 16 bytes begin at the same places in all operands."""
     first = rows[0]
     alike = all(each.distance == first.distance for each in rows)
     uneven = first.columns % UNIT or first.distance % UNIT
