@@ -15,8 +15,8 @@ elements long and apart: lengths and strides are counted in units, and as the co
 time. Else it is 1.
 
 With EDGES, rows of 16-bit elements begin anywhere, at one place in all tensors. Of each, a body of whole vectors of 16
-bytes is moved by these, and up to 7 elements before it and behind it one by one: a thread has one of them for each of
-its vectors, so that sums begin with both. Every eighth row begins equally far behind a multiple of 16 bytes, and a
+bytes is moved by these, and up to 7 elements before and after it one by one: a thread has one of them for each of
+its vectors, so that sums begin with both. Every eighth row begins equally far from a multiple of 16 bytes, and a
 program has such rows only: they share the columns of threads, and so weights, biases and the sums of their gradients.
 
 Backward, programs go over rows, each over every so many, and keep their sums of dw and db in registers; a second kernel

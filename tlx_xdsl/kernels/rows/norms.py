@@ -43,8 +43,8 @@ _BACKWARD_ELEMENTS = 512
 _BACKWARD_WARPS = 16
 """Warps of a multiprocessor backward, of which each thread has up to 128 registers."""
 
-_HELD_EDGED = 16384
-"""The longest row that is held with edges apart: more would not fit into registers."""
+_HELD_EDGED = 8192
+"""The longest row that registers hold with edges apart: of longer ones, one program would fill a multiprocessor."""
 
 _SHORTEST_BODY = 64
 """Elements of a row at least that is moved 16 bytes at a time but for its edges."""
@@ -105,7 +105,9 @@ def norm_launch(
     }
     sources = {f"{each}_ptr": each for each in ("x", "residual", "weight", "bias", "h", "out")}
     aligned = tuple(sources) if unit > 1 else ()
-    if rows.columns > HELD_COLUMNS:
+    edges = _with_edges((given, *sums, result), (rows, *of_sums, target))
+    with_edges = ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
+    if rows.columns > (_HELD_EDGED if edges else HELD_COLUMNS):
         divided = norm_clusters.division(given, rows, unit, (1 + len(sums) // 2, len(factors)), backward=False)
         if divided is not None:
             constants = {"UNIT": unit, "CENTRED": centred}
@@ -114,13 +116,12 @@ def norm_launch(
             norm_long_rows,
             (rows.count,),
             values,
-            {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred},
+            {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred, "EDGES": edges},
             given.device,
             sources,
-            aligned,
+            with_edges if edges else aligned,
             num_warps=_LONG_WARPS,
         )
-    edges = rows.columns <= _HELD_EDGED and _with_edges((given, *sums, result), (rows, *of_sums, target))
     block, classes = (_body_block(rows), UNIT) if edges else (rows.block, 1)
     # A thread has 8 elements of each of 4 rows, which share factors, or as many of fewer rows that are long.
     warps = max(4, min(block // 256, 16))
@@ -141,7 +142,7 @@ def norm_launch(
         },
         given.device,
         sources,
-        ("x_ptr", "residual_ptr", "h_ptr", "out_ptr") if edges else aligned,
+        with_edges if edges else aligned,
         num_warps=warps,
     )
 

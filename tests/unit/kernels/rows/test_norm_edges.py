@@ -9,7 +9,7 @@ from tests.unit.kernels.gemm.test_compiled import compiled
 from tests.unit.kernels.rows.test_norms import DTYPES, error, gradients, normalised, values
 from tlx_xdsl.kernels.rows import norms
 from tlx_xdsl.kernels.rows.layernorm import layer_norm, layer_norm_launch
-from tlx_xdsl.kernels.rows.norm_residual import layer_norm_residual
+from tlx_xdsl.kernels.rows.norm_residual import layer_norm_residual, rms_norm_residual
 from tlx_xdsl.kernels.rows.norms import norm_backward, norm_backward_launch
 from tlx_xdsl.kernels.rows.rmsnorm import rms_norm, rms_norm_launch
 
@@ -76,8 +76,25 @@ def test_residual_and_what_is_added_backward():
     assert error(dx, gradients(h, weight, dout, 1e-5, True)[0] + residual.astype(np.float64)) < 8e-3
 
 
-def test_rows_that_are_all_zero_or_not_there():
-    """Without an `eps` the scale of a row that is not there would be infinite, and the sums no numbers."""
+@pytest.mark.parametrize("centred", [False, True], ids=["rms", "layer"])
+def test_rows_that_registers_do_not_hold(monkeypatch, centred):
+    monkeypatch.setattr(norms, "_HELD_EDGED", 64)
+    monkeypatch.setattr(norms, "_LONG_BLOCK", 64)
+    monkeypatch.setattr(norms, "_LONG_WARPS", 1)
+    x, residual, weight = values((9, 211), BF16), values((9, 211), BF16, 1), values(211, BF16, 2)
+    memory, out = with_sentinels(x.shape, BF16)
+    launch = layer_norm_launch(x, weight, None, out) if centred else rms_norm_launch(x, weight, out)
+    assert (launch.kernel.source.name, launch.constexprs["EDGES"]) == ("norm_long_rows", True)
+    launch.interpret(jobs=1)
+    assert error(out, normalised(x.astype(np.float64), 1e-5, centred)[0] * weight.astype(np.float64)) < 8e-3
+    check_sentinels(memory)
+    y, h = (layer_norm_residual if centred else rms_norm_residual)(x, residual, weight)
+    assert (h == (x.astype(np.float32) + residual.astype(np.float32)).astype(BF16)).all()
+    assert error(y, normalised(h.astype(np.float64), 1e-5, centred)[0] * weight.astype(np.float64)) < 8e-3
+
+
+def test_rows_that_are_not_there():
+    """The scale of a row that is not there, infinite without an `eps`, does not get into sums."""
     x, dout = values((11, 99), BF16), values((11, 99), BF16, 1)
     weight = values(99, BF16, 2)
     found = norm_backward(x, weight, dout, eps=0.0, centred=True, with_bias=True)
@@ -109,7 +126,7 @@ def test_rows_apart():
 
 
 @pytest.mark.backend
-@pytest.mark.parametrize("columns", [81, 258, 811, 2702, 6005, 11485] if volume.is_full() else [811])
+@pytest.mark.parametrize("columns", [81, 258, 811, 2702, 6005, 11485, 24057] if volume.is_full() else [811])
 def test_compiled(columns):
     """Bodies are moved by 16 bytes, edges one by one."""
     x, weight = np.empty((512, columns), BF16), np.empty(columns, BF16)
