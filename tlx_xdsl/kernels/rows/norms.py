@@ -59,7 +59,7 @@ _PART_COLUMNS, _PART_ELEMENTS = 32, 4096
 """Columns of the block of sums that a program adds up at a time, and its elements."""
 
 _SHORT, _SHORT_PART_COLUMNS = 1024, 8
-"""Elements of a row up to which there are fewer, so that more programs share the work."""
+"""Elements of a row up to which there are fewer on a GPU, so that more programs share the work."""
 
 
 def norm_launch(
@@ -318,7 +318,7 @@ def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs:
     wanted = sum(each is not None for each in outs.values())
     if not wanted:
         return []
-    columns = _SHORT_PART_COLUMNS if rows.columns <= _SHORT else _PART_COLUMNS
+    columns = _SHORT_PART_COLUMNS if given.device is not None and rows.columns <= _SHORT else _PART_COLUMNS
     sums = Launch.of(
         add_parts,
         (-(-rows.columns // columns), wanted),
