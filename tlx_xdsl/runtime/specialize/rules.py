@@ -8,10 +8,12 @@ from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.targets import Feature
+from tlx_xdsl.transforms.rewriting import constant_integer
 
 DEPTHS = (None, 4, 3, 2)
 """Slots of a ring that are tried where no depth is given: as many as the pass finds room for, and fewer where other
@@ -25,8 +27,12 @@ LEAST_ROWS, MOST_ROWS = 64, 128
 """Rows of a consumer's product: those of one warp group's instruction, and of two of them."""
 
 
+FEW_TURNS = 4
+"""Turns of a loop up to which its loads are not ahead of its products for long: as many as a ring has slots."""
+
 REASONS = {
-    "persistent": "a tile's store runs beside the next tile's products where loops only add products up",
+    "persistent": "a tile's loads and stores run beside other tiles' products where a program does nothing but add "
+    "products up, or turns a few times",
     "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory), and otherwise one",
 }
 """Why a rule decides, by the decision."""
@@ -36,10 +42,15 @@ def by_rule(decisions: Any, module: ModuleOp) -> Any:
     """Return the decisions with what experts choose in the place of none.
 
     There are two consumers where each has rows for its product. Programs take several tiles, so that a tile's store
-    runs beside the next one's products, where loops only add products up.
+    runs beside the next one's products, where loops only add products up, or turn a few times.
     """
     target = module_target(module)
-    if decisions.persistent is None and target is not None and target.has(Feature.WGMMA) and _adds_up(module):
+    if (
+        decisions.persistent is None
+        and target is not None
+        and target.has(Feature.WGMMA)
+        and (_adds_up(module) or _is_short(module))
+    ):
         decisions = replace(decisions, persistent=True)
     if decisions.groups is not None:
         return decisions
@@ -59,6 +70,19 @@ def _adds_up(module: ModuleOp) -> bool:
         and all(isinstance(use.operation, scf.YieldOp) for use in op.d.uses)
         for op in products
     )
+
+
+def _is_short(module: ModuleOp) -> bool:
+    """True if a program has products, and ends before loads ahead of a loop would pay off."""
+    loops = [op for op in module.walk() if isinstance(op, scf.ForOp | scf.WhileOp)]
+    return any(isinstance(op, tt.DotOp) for op in module.walk()) and all(map(_turns_a_few_times, loops))
+
+
+def _turns_a_few_times(loop: Operation) -> bool:
+    if not isinstance(loop, scf.ForOp):
+        return False
+    lower, upper, step = (constant_integer(value) for value in (loop.lb, loop.ub, loop.step))
+    return lower is not None and upper is not None and bool(step) and upper - lower <= FEW_TURNS * step
 
 
 def _rows(module: ModuleOp) -> Iterator[int]:
