@@ -23,6 +23,8 @@ from benchmarks.gemm.program import compile_parts
 MODULES = {
     "fit": "fit",
     "shapes": "every_shape",
+    "aligned": "aligned",
+    "configurations": "configurations",
     "fp8": "fp8",
     "grouped": "grouped",
     "epilogues": "epilogues",
@@ -43,7 +45,7 @@ def kernels_of(names: Sequence[str]) -> dict[tuple[Any, ...], Any]:
     found: dict[tuple[Any, ...], Any] = {}
     for name in names:
         for launch in _launches(name):
-            options = (launch.num_warps, launch.cluster)
+            options = (launch.num_warps, launch.cluster, launch.launch_pdl, launch.maxnreg)
             key = (launch.kernel, *launch.signature.items(), *launch.constexprs.items(), *options)
             found.setdefault(key, launch)
     return found
@@ -65,16 +67,12 @@ def _launches(name: str) -> Iterator[Any]:
 
 def compile_share(names: Sequence[str], share: int, shares: int) -> int:
     """Compile every `shares`-th kernel; returns how many failed."""
-    from tlx_xdsl.runtime.build import build
-
     failed = 0
     for at, launch in enumerate(kernels_of(names).values()):
         if at % shares != share:
             continue
         try:
-            constexprs, warps = dict(launch.constexprs), launch.num_warps
-            options = {"cluster": launch.cluster, "maxnreg": launch.maxnreg, "launch_pdl": launch.launch_pdl}
-            build(launch.kernel, launch.signature, constexprs, num_warps=warps, **options)
+            launch.compiled()
         except Exception as error:  # the others are not lost
             failed += 1
             print(f"{common.described(launch)}: {error}"[:600], file=sys.stderr, flush=True)

@@ -42,11 +42,12 @@ def family(dry: bool) -> Any:
     from benchmarks.gpu.cases import Family
 
     found = Family("shapes", "GEMM of every shape", lambda run: iter(()))
-    found.cases = [_case(shape, dry) for shape in shapes()]
+    found.cases = [case_of(shape, dry) for shape in shapes()]
     return found
 
 
-def _case(shape: Shape, dry: bool) -> Any:
+def case_of(shape: Shape, dry: bool) -> Any:
+    """A problem with the configuration that the model chooses, beside cuBLAS."""
     import torch
 
     from benchmarks.gpu.cases import Case

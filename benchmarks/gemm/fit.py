@@ -56,12 +56,17 @@ def measured_choices(shape: Shape) -> dict[str, Any]:
 
 def launches() -> Iterator[Callable[[], Any]]:
     """Each with what is compiled ahead for it."""
+    for shape in shapes():
+        yield from launches_of(shape, measured_choices(shape))
+
+
+def launches_of(shape: Shape, choices: Mapping[str, Any]) -> Iterator[Callable[[], Any]]:
+    """The same of one problem."""
     from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
-    for shape in shapes():
-        problem = common.untouched_problem(shape)
-        for choice in measured_choices(shape).values():
-            yield lambda problem=problem, choice=choice: gemm_launch(*problem, config=choice)
+    problem = common.untouched_problem(shape)
+    for choice in choices.values():
+        yield lambda choice=choice: gemm_launch(*problem, config=choice)
 
 
 def family(dry: bool) -> Any:
@@ -69,18 +74,19 @@ def family(dry: bool) -> Any:
     from benchmarks.gpu.cases import Family
 
     found = Family("fit", "GEMM, configurations against each other", lambda run: iter(()))
-    found.cases = [_case(shape, dry) for shape in shapes()]
+    found.cases = [case_of(shape, measured_choices, dry) for shape in shapes()]
     return found
 
 
-def _case(shape: Shape, dry: bool) -> Any:
+def case_of(shape: Shape, choices_of: Callable[[Shape], dict[str, Any]], dry: bool) -> Any:
+    """A problem with all candidates that `choices_of` gives for it."""
     import torch
 
     from benchmarks.gpu.cases import Case
     from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
     # In a dry run two will do.
-    choices = dict(list(measured_choices(common.dry_shape(shape)).items())[:2]) if dry else measured_choices(shape)
+    choices = dict(list(choices_of(common.dry_shape(shape)).items())[:2]) if dry else choices_of(shape)
 
     def make():
         a, b, poisoned = common.random_problem(shape, dry=dry)

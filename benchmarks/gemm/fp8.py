@@ -76,19 +76,19 @@ MODES = (Mode("tensor", False), Mode("tensor", True), Mode("rows", True), Mode("
 
 def launches() -> Iterator[Callable[[], Any]]:
     """Each with what is compiled ahead for it."""
+    for sizes in SHAPES:
+        for mode in MODES:
+            yield lambda sizes=sizes, mode=mode: launch_of(sizes, mode)
+
+
+def launch_of(sizes: tuple[int, int, int], mode: Mode) -> Any:
+    """The launch of a problem on memory that is not used."""
     from tlx_xdsl.kernels.gemm.scaled.call import scaled_gemm_launch
 
-    untouched = common.untouched
-    for m, n, k in SHAPES:
-        for mode in MODES:
-
-            def make(m: int = m, n: int = n, k: int = k, mode: Mode = mode) -> Any:
-                of_a, of_b = mode.shapes(m, n, k)
-                scale_a, scale_b = (mode.laid_out(untouched(each, "fp32")) for each in (of_a, of_b))
-                a, b = untouched((m, k), "fp8e4nv"), untouched((n, k), "fp8e4nv").T
-                return scaled_gemm_launch(a, b, scale_a, scale_b, untouched((m, n), "bf16"), fast=mode.fast)
-
-            yield make
+    untouched, (m, n, k) = common.untouched, sizes
+    scale_a, scale_b = (mode.laid_out(untouched(each, "fp32")) for each in mode.shapes(m, n, k))
+    a, b = untouched((m, k), "fp8e4nv"), untouched((n, k), "fp8e4nv").T
+    return scaled_gemm_launch(a, b, scale_a, scale_b, untouched((m, n), "bf16"), fast=mode.fast)
 
 
 def family(dry: bool) -> Any:
@@ -98,11 +98,12 @@ def family(dry: bool) -> Any:
     found = Family("fp8", "GEMM, fp8", lambda run: iter(()))
     for mode in MODES:
         for sizes, target in SHAPES.items():
-            found.cases.append(_case(sizes, mode, BLOCKS_TARGET if mode.scales == "blocks" else target, dry))
+            found.cases.append(case_of(sizes, mode, BLOCKS_TARGET if mode.scales == "blocks" else target, dry))
     return found
 
 
-def _case(sizes: tuple[int, int, int], mode: Mode, target: float, dry: bool) -> Any:
+def case_of(sizes: tuple[int, int, int], mode: Mode, target: float, dry: bool) -> Any:
+    """A problem beside torch's product."""
     import torch
 
     from benchmarks.gpu.cases import Case

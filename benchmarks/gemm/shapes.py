@@ -18,7 +18,7 @@ LAYOUTS = ("NN", "NT", "TN")
 MOST_FLOPS = 1.2e12
 MOST_BYTES = 8 << 30
 
-ACCEPTANCE_SEED, FITTING_SEED = 22, 1106
+ACCEPTANCE_SEED, FITTING_SEED, ALIGNED_SEED = 22, 1106, 50
 COUNT = 60
 
 
@@ -94,6 +94,9 @@ SMALL_RESULTS: tuple[Kind, ...] = (
 )
 """Problems of few tiles and a long K, whose division weighs most: more of them for the fit."""
 
+ALIGNED_SIZES, ALIGNED_FLOPS = (256, 16384), 1 << 41
+"""The smallest and the largest m, n and k of problems that are multiples of 64, and the most that one computes."""
+
 _GRAINS = (64, 8, 1)
 """What sizes are multiples of, each for a third of the problems."""
 
@@ -118,6 +121,18 @@ def fitting_small_results() -> list[Shape]:
     """More to be fitted to, of few tiles and a long K."""
     taken = {(each.m, each.n, each.k) for each in (*acceptance(), *fitting())}
     return _drawn(FITTING_SEED + 1, taken, SMALL_RESULTS)
+
+
+def aligned() -> list[Shape]:
+    """Sixty by rows in bf16 whose sizes are multiples of 64, and two with a name."""
+    numbers = random.Random(ALIGNED_SEED).random
+    found: dict[Shape, None] = {}
+    while len(found) < COUNT:
+        m, n, k = (_size(numbers(), *ALIGNED_SIZES, 64) for _ in range(3))
+        shape = Shape(m, n, k, dtype="bf16")
+        if shape.flops <= ALIGNED_FLOPS:
+            found[shape] = None
+    return [Shape(512, 512, 16384, dtype="bf16"), Shape(1536, 1536, 1536, dtype="bf16"), *found]
 
 
 def _drawn(seed: int, taken: set[tuple[int, int, int]], kinds: Sequence[Kind] = KINDS) -> list[Shape]:

@@ -4,8 +4,9 @@
     python -m benchmarks.gpu.dashboard --add FILE       (takes the figures of a run into docs/figures.json first)
         --set commit=0123abcd --set driver=580.159.04   (what the file does not say)
 
-FILE is what kernels.py (performance.json), ranks.py (ranks-N.json) or linear_cross_entropy.py of benchmarks/gpu has
-written. Its families replace those of the same name and card.
+FILE is what kernels.py (performance.json), lengths.py, ranks.py (ranks-N.json) or linear_cross_entropy.py of
+benchmarks/gpu has written, or a program of benchmarks/gemm, such as aligned.py. Its families
+replace those of the same name and card.
 
 A record has `family`, `title`, `unit`, `card`, `date`, `commit`, `driver`, `ptxas`, `clock` (null where that was not
 recorded), `versions` of the peers, and `cases`: `problem`, `ours`, `peers`, and `ratio`, which is above 1 where we are
@@ -27,6 +28,9 @@ from benchmarks.gpu import report
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 RECORDED = ("card", "date", "commit", "driver", "ptxas", "clock")
+
+_PEERS = ("torch", "triton", "cuda", "cudnn", "flash-attn-4", "quack-kernels", "nvidia-cutlass-dsl")
+"""Libraries whose versions a record names, where the run noted them."""
 
 _WIDTH, _LEFT, _RIGHT = 360, 10, 350
 """Units of the plot: pixels of a phone's page of 390."""
@@ -65,17 +69,19 @@ def ratios(record: Mapping[str, Any]) -> list[float]:
 
 
 def of_kernels(run: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Records of what benchmarks/gpu/kernels.py has written, at full clock."""
+    """Records of what benchmarks/gpu/kernels.py or lengths.py has written, at full clock."""
     found: list[dict[str, Any]] = []
     for family in run["families"]:
         machine = family["machine"]
         clocks = [each for case in family["cases"].values() for each in case["cool"]["clocks"] if each is not None]
-        versions = {each: machine[each] for each in ("torch", "triton", "cuda", "cudnn") if each in machine}
+        versions = {each: machine[each] for each in _PEERS if each in machine}
         cases: list[dict[str, Any]] = []
         for name, case in family["cases"].items():
             rates = {each: round(rate, 1) for each, rate in report.rates(case, "cool").items()}
+            if report.OURS not in rates:
+                continue
             ratio = report.ratio(case, "cool")
-            entry = {"problem": name, "ours": rates.pop(report.OURS, None), "peers": rates}
+            entry = {"problem": name, "ours": rates.pop(report.OURS), "peers": rates}
             cases.append({**entry, "beside": case["peer"], "ratio": None if ratio is None else round(ratio, 3)})
         said = {"card": machine["device"], "date": run["date"], "clock": _span(clocks)}
         said |= {each: machine.get(each) for each in ("commit", "driver", "ptxas")}
@@ -169,6 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             run = json.loads(args.add.read_text(encoding="utf-8"))
             # What other programs write are records.
+            # What a program of benchmarks/gemm writes is one family.
+            run = {"date": run["machine"]["date"], "families": [run]} if "machine" in run else run
             added = run if isinstance(run, list) else of_kernels(run) if "families" in run else of_ranks(run)
         except (OSError, ValueError, KeyError, TypeError) as error:
             parser.error(f"--add: expected figures of kernels.py or ranks.py in '{args.add}': {error!r}")

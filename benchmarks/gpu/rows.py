@@ -258,7 +258,7 @@ def _family(name: str, operator: Operator, dry: bool, screen: bool) -> Family:
         for shape in [(5, 100)] if dry else [(7, 100), (1, 8), (999, 1000), (130, 12000), (40, 70000)]:
             problem = operator.make(*shape, device)
             run(problem.ours(), f"{operator.title} {shape[0]} x {shape[1]}")
-            yield _check(problem, f"{operator.title} {shape[0]} x {shape[1]}")
+            yield check(problem, f"{operator.title} {shape[0]} x {shape[1]}")
         problem = operator.make(*((4, 64) if dry else (999, 8192)), device)
         yield _repeated(problem, operator.title, times=2 if dry else 200)
 
@@ -278,22 +278,25 @@ def _case(shape: tuple[int, int], operator: Operator, dry: bool, screen: bool) -
             x, y = problem.inputs[0], torch.empty_like(problem.inputs[0])
             return lambda: y.copy_(x)
 
-        def compiled() -> Launch:
-            # Each shape is compiled for itself: what torch has of others would have it compile for any.
-            torch._dynamo.reset()
-            fn = torch.compile(problem.theirs, backend="aot_eager" if dry else "inductor", dynamic=False)
-            return _launch_of(fn, problem)
-
         candidates: dict[str, Callable[[], Launch]] = {}
         if not screen:
-            candidates |= {COPY: copy, EAGER: lambda: _launch_of(problem.theirs, problem), COMPILED: compiled}
+            candidates |= {COPY: copy, EAGER: lambda: _launch_of(problem.theirs, problem)}
+            candidates[COMPILED] = lambda: compiled(problem, dry=dry)
         candidates[OURS] = problem.ours
-        return candidates, lambda: _check(problem, f"{operator.title} {rows} x {columns}")
+        return candidates, lambda: check(problem, f"{operator.title} {rows} x {columns}")
 
     moved = operator.accesses * BYTES * elements
     traffic = {COPY: 2 * BYTES * elements, EAGER: moved, COMPILED: moved, OURS: moved}
     target = None if shape in LONG_SHAPES else operator.target
     return Case(f"{rows} x {columns}", 0, COPY, target, make, traffic=traffic)
+
+
+def compiled(problem: Problem, *, dry: bool) -> Launch:
+    """Torch's function, compiled for these shapes."""
+    # Each shape is compiled for itself: what torch has of others would have it compile for any.
+    torch._dynamo.reset()
+    fn = torch.compile(problem.theirs, backend="aot_eager" if dry else "inductor", dynamic=False)
+    return _launch_of(fn, problem)
 
 
 def _launch_of(fn: Callable[..., Any], problem: Problem) -> Launch:
@@ -308,17 +311,21 @@ def _launch_of(fn: Callable[..., Any], problem: Problem) -> Launch:
     return lambda: torch.autograd.grad(out, inputs, problem.grads, retain_graph=True)
 
 
-def _check(problem: Problem, label: str) -> Check:
+def check(problem: Problem, label: str) -> Check:
     """Compare all results with torch's in float64; the worst of them."""
-    inputs = [each.detach().double().requires_grad_(problem.grads is not None) for each in problem.inputs]
-    out = problem.theirs(*inputs)
-    expected: Any = out if isinstance(out, tuple) else [out]
-    if problem.grads is not None:
-        expected = torch.autograd.grad(out, inputs, [each.double() for each in problem.grads])
-    errors = [_error(found, wanted) for found, wanted in zip(problem.outs, expected, strict=True)]
+    errors = [_error(found, wanted) for found, wanted in zip(problem.outs, expected(problem), strict=True)]
     # A NaN is no maximum.
     worst = max(errors, key=lambda error: error if error == error else float("inf"))
     return Check(f"{label} {DTYPE}", worst, gpu_checks.LIMITS[DTYPE])
+
+
+def expected(problem: Problem) -> Any:
+    """Torch's results in float64."""
+    inputs = [each.detach().double().requires_grad_(problem.grads is not None) for each in problem.inputs]
+    out = problem.theirs(*inputs)
+    if problem.grads is not None:
+        return torch.autograd.grad(out, inputs, [each.double() for each in problem.grads])
+    return out if isinstance(out, tuple) else [out]
 
 
 def _error(found: torch.Tensor, expected: torch.Tensor) -> float:

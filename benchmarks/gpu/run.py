@@ -5,6 +5,7 @@ The file says what was running when the process died, so that another one can le
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import platform
@@ -120,14 +121,17 @@ class DryTimer:
         return {"times": times, "clocks": [clock] * rounds}
 
 
-def run_family(family: Family, path: Path, timer: GpuTimer | DryTimer, only: str = "") -> bool:
+def run_family(
+    family: Family, path: Path, timer: GpuTimer | DryTimer, only: str = "", *, checks_all: bool = True
+) -> bool:
     """Check and time a family, going on where an earlier process stopped; say whether all checks held.
 
-    What fails a check of its own case is not timed; another failed check is reported with the figures.
+    What fails a check of its own case is not timed; another failed check is reported with the figures. Without
+    `checks_all`, only what is timed is checked.
     """
     record = Record(path, family.name)
     record.write(title=family.title, machine=machine())
-    if not record.data.get("checked"):
+    if checks_all and not record.data.get("checked"):
         _check(family, record, timer)
     for case in family.cases:
         if case.name not in record.data["cases"] and only in case.name:
@@ -136,12 +140,12 @@ def run_family(family: Family, path: Path, timer: GpuTimer | DryTimer, only: str
     return all(check["ok"] for check in record.data["checks"])
 
 
-def prepare_family(family: Family, timer: GpuTimer | DryTimer) -> None:
+def prepare_family(family: Family, timer: GpuTimer | DryTimer, only: str = "", *, checks_all: bool = True) -> None:
     """Launch once all that a family will launch, and time nothing: what is compiled stays in the caches on disk."""
     with suppress(Exception):  # what fails here fails again in its turn, and is reported there
-        for _ in family.checks(timer.first):
+        for _ in family.checks(timer.first) if checks_all else ():
             pass
-    for case in family.cases:
+    for case in (each for each in family.cases if only in each.name):
         makers, _ = case.make()
         for name, maker in makers.items():
             with suppress(Exception):
@@ -232,8 +236,9 @@ def _time(case: Case, record: Record, timer: GpuTimer | DryTimer) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Describe the machine: versions, GPU, driver, assembler and commit."""
+    """Describe the machine: date, versions, GPU, driver, assembler and commit."""
     found: dict[str, Any] = {
+        "date": datetime.date.today().isoformat(),
         "torch": torch.__version__,
         "triton": installed_triton_version(),
         "python": platform.python_version(),

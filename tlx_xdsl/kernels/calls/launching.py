@@ -107,14 +107,19 @@ class Launch:
         """
         return self._loadable().movable(self.grid, *self.values)
 
+    def compiled(self) -> Launcher:
+        """The kernel's launcher, loaded on no GPU yet. Compiles the kernel when it is new, which takes no GPU.
+
+        Raises CompilationError when it can't be compiled.
+        """
+        types, constants = tuple(self.signature.items()), tuple(self.constexprs.items())
+        return _launcher(self.kernel, types, constants, self.num_warps, self.cluster, self.launch_pdl, self.maxnreg)
+
     def _loadable(self) -> Launcher:
         """The kernel's launcher, where it can be loaded now if it is not. Compiles the kernel when it is new."""
         from tlx_xdsl.runtime.launch.launch_graph import refuse_while_capturing
 
-        types, constants = tuple(self.signature.items()), tuple(self.constexprs.items())
-        launcher = _launcher(
-            self.kernel, types, constants, self.num_warps, self.cluster, self.launch_pdl, self.maxnreg
-        )  # fmt: skip
+        launcher = self.compiled()
         if not launcher.is_loaded():
             refuse_while_capturing(self.kernel.source.name)
         return launcher

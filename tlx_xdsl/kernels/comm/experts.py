@@ -29,6 +29,7 @@ from .signals import (
     announce_launch,
     count_program,
     counters,
+    in_turn,
     launch_number,
     publish,
     signal_others,
@@ -91,9 +92,10 @@ def dispatch(
     if tl.program_id(0) == 0:
         for owner in tl.static_range(world):
             tl.store(tlx.peer(arrived, owner) + rank, tl.load(counts + owner))
-    signal_others(pads, rank, number, 1)
+    signals = in_turn(pads, rank)
+    signal_others(signals, rank, number, 1, LIMIT)
     count_program(pads, number)
-    wait_for_others(pads, rank, number, 1, LIMIT)
+    wait_for_others(signals, rank, number, 1, LIMIT)
 
 
 @tlx_xdsl.jit

@@ -21,7 +21,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .signals import after, count_program, launch_number, signal_others, wait_for_others
+from .signals import after, count_program, in_turn, launch_number, signal_others, wait_for_others
 
 
 @tlx_xdsl.jit
@@ -46,37 +46,38 @@ def all_reduce_one_shot(x, staging, pads, out, n, length, BLOCK: tl.constexpr, L
     rank = tlx.rank(pads)
     number = launch_number(pads)
     turn = number % 2
+    staged, signals = in_turn(staging, rank), in_turn(pads, rank)
     for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
         value = tl.load(x + offsets, offsets < n)
         for i in tl.static_range(world):
-            target = tlx.peer(staging, after(rank, i, world)) + place(turn, rank, world, length)
-            tl.store(target + offsets, value, offsets < n)
-    signal_others(pads, rank, number, 0)
+            tl.store(staged[i] + place(turn, rank, world, length) + offsets, value, offsets < n)
+    signal_others(signals, rank, number, 0, LIMIT)
     count_program(pads, number)
-    wait_for_others(pads, rank, number, 0, LIMIT)
-    received = tlx.peer(staging, rank)
+    wait_for_others(signals, rank, number, 0, LIMIT)
     for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
-        total = sum_of_ranks(received, turn, offsets, offsets < n, length, world)
+        total = sum_of_ranks(staged[0], turn, offsets, offsets < n, length, world)
         tl.store(out + offsets, total.to(out.dtype.element_ty), offsets < n)
 
 
 @tlx_xdsl.jit
-def scatter_parts(x, staging, pads, rank, number, turn, n, part, BLOCK: tl.constexpr, LIMIT: tl.constexpr):
+def scatter_parts(x, staged, pads, signals, rank, number, turn, n, part, BLOCK: tl.constexpr, LIMIT: tl.constexpr):
     """Store part s of x to rank s, for all s, and signal; then wait for those that come to this rank."""
-    world: tl.constexpr = tlx.world_size(pads)
-    for i in tl.static_range(1, world + 1):
-        to = after(rank, i, world)
-        target = tlx.peer(staging, to) + place(turn, rank, world, part)
-        begin = to.to(tl.int64) * part
-        for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
-            offsets = block * BLOCK + tl.arange(0, BLOCK)
-            mask = (offsets < part) & (begin + offsets < n)
-            tl.store(target + offsets, tl.load(x + begin + offsets, mask), mask)
-    signal_others(pads, rank, number, 0)
+    world: tl.constexpr = len(signals)
+    # A block of all parts at a time, so that the loads are under way together.
+    for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
+        offsets = block * BLOCK + tl.arange(0, BLOCK)
+        values = ()
+        for i in tl.static_range(1, world + 1):
+            begin = after(rank, i, world).to(tl.int64) * part
+            values += (tl.load(x + begin + offsets, (offsets < part) & (begin + offsets < n)),)
+        for i in tl.static_range(1, world + 1):
+            mask = (offsets < part) & (after(rank, i, world).to(tl.int64) * part + offsets < n)
+            tl.store(staged[i % world] + place(turn, rank, world, part) + offsets, values[i - 1], mask)
+    signal_others(signals, rank, number, 0, LIMIT)
     count_program(pads, number)
-    wait_for_others(pads, rank, number, 0, LIMIT)
+    wait_for_others(signals, rank, number, 0, LIMIT)
     # What this rank has for itself was written by other threads, if there is no other rank.
     if world == 1:
         tl.debug_barrier()
@@ -88,11 +89,11 @@ def reduce_scatter(x, staging, pads, out, n, part, BLOCK: tl.constexpr, LIMIT: t
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
     number = launch_number(pads)
-    scatter_parts(x, staging, pads, rank, number, number % 2, n, part, BLOCK, LIMIT)
-    received = tlx.peer(staging, rank)
+    staged, signals = in_turn(staging, rank), in_turn(pads, rank)
+    scatter_parts(x, staged, pads, signals, rank, number, number % 2, n, part, BLOCK, LIMIT)
     for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
-        total = sum_of_ranks(received, number % 2, offsets, offsets < part, part, world)
+        total = sum_of_ranks(staged[0], number % 2, offsets, offsets < part, part, world)
         tl.store(out + offsets, total.to(out.dtype.element_ty), offsets < part)
 
 
@@ -106,35 +107,33 @@ def all_reduce_two_shot(x, staging, sums, pads, out, n, part, BLOCK: tl.constexp
     world: tl.constexpr = tlx.world_size(pads)
     rank = tlx.rank(pads)
     number = launch_number(pads)
-    scatter_parts(x, staging, pads, rank, number, 0, n, part, BLOCK, LIMIT)
-    received = tlx.peer(staging, rank)
-    mine = tlx.peer(sums, rank)
+    staged, parts, signals = in_turn(staging, rank), in_turn(sums, rank), in_turn(pads, rank)
+    scatter_parts(x, staged, pads, signals, rank, number, 0, n, part, BLOCK, LIMIT)
     begin = rank.to(tl.int64) * part
     for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
         mask = (offsets < part) & (begin + offsets < n)
-        total = sum_of_ranks(received, 0, offsets, mask, part, world).to(out.dtype.element_ty)
-        tl.store(mine + offsets, total, mask)
+        total = sum_of_ranks(staged[0], 0, offsets, mask, part, world).to(out.dtype.element_ty)
+        tl.store(parts[0] + offsets, total, mask)
         tl.store(out + begin + offsets, total, mask)
-    signal_others(pads, rank, number, 1)
-    load_parts(sums, pads, out, rank, number, 0, n, part, 1, BLOCK, LIMIT)
+    signal_others(signals, rank, number, 1, LIMIT)
+    load_parts(parts, signals, out, rank, number, 0, n, part, 1, BLOCK, LIMIT)
 
 
 @tlx_xdsl.jit
 def load_parts(
-    parts, pads, out, rank, number, first, n, part, PHASE: tl.constexpr, BLOCK: tl.constexpr, LIMIT: tl.constexpr
+    parts, signals, out, rank, number, first, n, part, PHASE: tl.constexpr, BLOCK: tl.constexpr, LIMIT: tl.constexpr
 ):  # fmt: skip
     """Load part s from rank s, from element `first` of its memory on, for all others, when they have signalled."""
-    world: tl.constexpr = tlx.world_size(pads)
-    wait_for_others(pads, rank, number, PHASE, LIMIT)
+    world: tl.constexpr = len(parts)
+    wait_for_others(signals, rank, number, PHASE, LIMIT)
     # A block of all ranks at a time, so that the loads are under way together.
     for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
         values = ()
         for i in tl.static_range(1, world):
-            source = after(rank, i, world)
-            mask = (offsets < part) & (source.to(tl.int64) * part + offsets < n)
-            values += (tl.load(tlx.peer(parts, source) + first + offsets, mask),)
+            mask = (offsets < part) & (after(rank, i, world).to(tl.int64) * part + offsets < n)
+            values += (tl.load(parts[i] + first + offsets, mask),)
         for i in tl.static_range(1, world):
             begin = after(rank, i, world).to(tl.int64) * part
             tl.store(out + begin + offsets, values[i - 1], (offsets < part) & (begin + offsets < n))
@@ -147,13 +146,13 @@ def all_gather(x, staging, pads, out, part, length, BLOCK: tl.constexpr, LIMIT: 
     rank = tlx.rank(pads)
     number = launch_number(pads)
     first = (number % 2) * length
-    mine = tlx.peer(staging, rank) + first
+    staged, signals = in_turn(staging, rank), in_turn(pads, rank)
     begin = rank.to(tl.int64) * part
     for block in range(tl.program_id(0), tl.cdiv(part, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
         value = tl.load(x + offsets, offsets < part)
-        tl.store(mine + offsets, value, offsets < part)
+        tl.store(staged[0] + first + offsets, value, offsets < part)
         tl.store(out + begin + offsets, value, offsets < part)
-    signal_others(pads, rank, number, 0)
+    signal_others(signals, rank, number, 0, LIMIT)
     count_program(pads, number)
-    load_parts(staging, pads, out, rank, number, first, world * part, part, 0, BLOCK, LIMIT)
+    load_parts(staged, signals, out, rank, number, first, world * part, part, 0, BLOCK, LIMIT)

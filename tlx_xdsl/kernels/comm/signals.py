@@ -57,6 +57,19 @@ def after(rank, i: tl.constexpr, world: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def in_turn(peers, rank):
+    """The addresses of a symmetric tensor on this rank and on those after it, in a ring.
+
+    A kernel loads them at its head: after a fence or a wait they would come from the L2 cache again.
+    """
+    world: tl.constexpr = tlx.world_size(peers)
+    found = ()
+    for i in tl.static_range(world):
+        found += (tlx.peer(peers, after(rank, i, world)),)
+    return found
+
+
+@tlx_xdsl.jit
 def slot(source, world: tl.constexpr, PHASE: tl.constexpr):
     """The counter of a program for signals of `source`, the program of the same number on another rank."""
     return FIRST + (PHASE * world + source) * tl.num_programs(0) + tl.program_id(0)
@@ -73,35 +86,41 @@ def publish():
 
 
 @tlx_xdsl.jit
-def signal_others(pads, rank, number, PHASE: tl.constexpr):
-    """Signal to the programs of this number on all other ranks that what was written is there."""
-    world: tl.constexpr = tlx.world_size(pads)
+def signal_others(pads, rank, number, PHASE: tl.constexpr, LIMIT: tl.constexpr):
+    """Signal to the programs of this number on all other ranks that what was written is there; `pads` are `in_turn`.
+
+    All ranks add to one counter of a program, so that it reads one. With a LIMIT each sets its own, to be named by it.
+    """
+    world: tl.constexpr = len(pads)
     publish()
     for i in tl.static_range(1, world):
-        counter = slot(rank, world, PHASE)
-        tlx.signal(counters(pads, after(rank, i, world)), counter, number, op="set", sem="relaxed")
+        if LIMIT is None:
+            tlx.signal(pads[i] + REPORT, slot(0, world, PHASE), sem="relaxed")
+        else:
+            tlx.signal(pads[i] + REPORT, slot(rank, world, PHASE), number, op="set", sem="relaxed")
 
 
 @tlx_xdsl.jit
 def wait_for_others(pads, rank, number, PHASE: tl.constexpr, LIMIT: tl.constexpr):
-    """Wait until the programs of this number on all other ranks have signalled."""
-    world: tl.constexpr = tlx.world_size(pads)
-    for i in tl.static_range(1, world):
-        wait_for(pads, rank, after(rank, i, world), number, PHASE, LIMIT)
+    """Wait until the programs of this number on all other ranks have signalled, as `signal_others` does.
 
-
-@tlx_xdsl.jit
-def wait_for(pads, rank, source, number, PHASE: tl.constexpr, LIMIT: tl.constexpr):
-    """Wait until the program of this number on rank `source` has signalled in this launch, or a later one."""
-    world: tl.constexpr = tlx.world_size(pads)
-    tlx.wait_signal(counters(pads, rank), slot(source, world, PHASE), number, limit_ns=LIMIT)
+    A sum of all ranks' signals may hold one of a later launch for one that is on its way. Its rank has waited in this
+    launch, and the first to get so far has waited for all, so what they have written is there for whoever sees that.
+    """
+    world: tl.constexpr = len(pads)
+    if LIMIT is None:
+        tlx.wait_signal(pads[0] + REPORT, slot(0, world, PHASE), number * (world - 1))
+    else:
+        for i in tl.static_range(1, world):
+            counter = slot(after(rank, i, world), world, PHASE)
+            tlx.wait_signal(pads[0] + REPORT, counter, number, limit_ns=LIMIT)
 
 
 @tlx_xdsl.jit
 def announce_launch(pads, rank, number):
     """Program 0 signals to all other ranks that this one has begun launch `number`, so has ended those before."""
-    world: tl.constexpr = tlx.world_size(pads)
     if tl.program_id(0) == 0:
+        others = in_turn(pads, rank)
         publish()
-        for i in tl.static_range(1, world):
-            tlx.signal(counters(pads, after(rank, i, world)), FIRST + rank, number, op="set", sem="relaxed")
+        for i in tl.static_range(1, len(others)):
+            tlx.signal(others[i] + REPORT, FIRST + rank, number, op="set", sem="relaxed")

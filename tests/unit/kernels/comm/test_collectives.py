@@ -12,7 +12,16 @@ from tests.unit import volume
 from tests.unit.kernels.references import DTYPES
 from tlx_xdsl.kernels.comm import all_gather, all_reduce, reduce as kernels, reduce_scatter
 from tlx_xdsl.kernels.comm.collectives import chosen
-from tlx_xdsl.kernels.comm.signals import FIRST, REPORT, count_program, launch_number, signal_others, wait_for
+from tlx_xdsl.kernels.comm.signals import (
+    FIRST,
+    REPORT,
+    count_program,
+    counters,
+    in_turn,
+    launch_number,
+    signal_others,
+    slot,
+)
 
 WORLDS = (2, 3, 4)
 BF16 = DTYPES["bf16"]
@@ -111,12 +120,13 @@ def sum_once(x, staging, pads, out, n, BROKEN: tl.constexpr, BLOCK: tl.constexpr
         target = tlx.peer(staging, i) + (turn * world + rank) * BLOCK
         tl.store(target + offsets, tl.load(x + offsets))
     if BROKEN != "signal":
-        signal_others(pads, rank, number, 0)
+        # With a limit of waiting each rank sets a counter of its own.
+        signal_others(in_turn(pads, rank), rank, number, 0, 1)
     for i in tl.static_range(world):
         if BROKEN == "order":
-            wait_for(pads, rank, i, number - 1, 0, None)
+            tlx.wait_signal(counters(pads, rank), slot(i, world, 0), number - 1)
         elif BROKEN != "wait" and i != rank:
-            wait_for(pads, rank, i, number, 0, None)
+            tlx.wait_signal(counters(pads, rank), slot(i, world, 0), number)
     tl.debug_barrier()
     total = tl.zeros((BLOCK,), tl.float32)
     for i in tl.static_range(world):

@@ -62,7 +62,7 @@ def test_collectives(function, options, world):
     assert re.search(r"ld\.global\.v4\.b32", result.ptx)
     assert re.search(r"st\.global\.v4\.b32", result.ptx)
     assert not re.search(r"(ld|st)\.global\.(v2\.)?b16", result.ptx)
-    assert fenced_signals_of(result.ptx, "exch")
+    assert fenced_signals_of(result.ptx, "add")
     assert "multimem" not in result.ptx
 
 

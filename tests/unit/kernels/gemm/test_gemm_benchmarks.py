@@ -10,11 +10,25 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.gemm import epilogues, every_shape, fit, fp8, grouped, model, report
-from benchmarks.gemm.compile import kernels_of
-from benchmarks.gemm.shapes import LAYOUTS, MOST_BYTES, MOST_FLOPS, TARGETS, Shape, acceptance, fitting, named
+from benchmarks.gemm import configurations, epilogues, every_shape, fit, fp8, grouped, model, report
+from benchmarks.gemm.compile import compile_share, kernels_of
+from benchmarks.gemm.shapes import (
+    ALIGNED_FLOPS,
+    ALIGNED_SIZES,
+    LAYOUTS,
+    MOST_BYTES,
+    MOST_FLOPS,
+    TARGETS,
+    Shape,
+    acceptance,
+    aligned,
+    fitting,
+    named,
+)
+from benchmarks.gpu import lengths
 from tests.unit import volume
 from tlx_xdsl.kernels.calls import launching
+from tlx_xdsl.kernels.gemm import config as gemm_config
 
 # --- shapes -------------------------------------------------------------------------------------------------------
 
@@ -43,6 +57,34 @@ def test_the_sixty_are_of_all_kinds():
     assert sum(each.m <= 64 for each in shapes) >= 12
 
 
+def test_drawn_aligned_problems_are_the_same_everywhere():
+    drawn = aligned()[2:]
+    text = "\n".join(map(str, drawn))
+    assert (len(drawn), hashlib.sha256(text.encode()).hexdigest()[:16]) == (60, "5d289bfc9f00accb")
+    sizes = [each for shape in drawn for each in (shape.m, shape.n, shape.k)]
+    assert all(each % 64 == 0 and ALIGNED_SIZES[0] <= each <= ALIGNED_SIZES[1] for each in sizes)
+    assert all(each.flops <= ALIGNED_FLOPS for each in drawn)
+
+
+def test_drawn_lengths_of_rows():
+    """Half of them multiples of 8, in both forties and tens; classes are odd, tensors large."""
+    drawn, ten = lengths.lengths(), lengths.compared()
+    assert hashlib.sha256(repr(drawn).encode()).hexdigest()[:16] == "60725e8f4c15f71c"
+    assert [sum(each % 8 == 0 for each in some) for some in (drawn, ten)] == [20, 5]
+    assert lengths.SHORTEST <= min(drawn) <= max(drawn) <= lengths.LONGEST
+    for each in drawn:
+        rows, columns = lengths.shape_of("cross-entropy", each)
+        assert columns % 2
+        assert rows * columns * 2 >= lengths.BYTES
+
+
+def test_the_choice_is_among_the_configurations_that_are_timed():
+    shape = aligned()[0]
+    choices = list(configurations.choices_of(shape).values())
+    assert choices[0] == gemm_config.choose(shape.m, shape.n, shape.k)
+    assert len({each.config for each in choices}) > 30
+
+
 @pytest.mark.parametrize(("shape", "aligned"), [((8, 8, 8), True), ((7, 8, 8), True), ((8, 7, 8), False)])
 def test_alignment_by_rows(shape, aligned):
     assert Shape(*shape).aligned == aligned
@@ -61,6 +103,19 @@ def test_what_is_compiled_ahead_is_what_runs_on_the_gpu(monkeypatch):
     assert found[0].grid == (132,)
     assert len(found) == len({tuple(each.constexprs.items()) for each in found})
     assert 2 <= len(found) <= 4
+
+
+def test_compiled_ahead_as_launches_are(monkeypatch):
+    """A launch finds it in the cache only so: whether products are fused is a part of the key."""
+    asked = []
+    monkeypatch.setattr(launching, "INTERPRETED_PROGRAMS", launching.INTERPRETED_PROGRAMS)
+    monkeypatch.setattr(every_shape, "shapes", lambda: [Shape(64, 64, 64)])
+    monkeypatch.setattr(launching, "_launcher", lambda *arguments: asked.append(arguments))
+    assert compile_share(["shapes"], 0, 1) == 0
+    launch = every_shape.launches().__next__()().parts[0]
+    launch.compiled()
+    assert len(asked) == 2
+    assert asked[0] == asked[1]
 
 
 def test_names_of_choices():

@@ -7,7 +7,7 @@ comes before it in all orders.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -90,6 +90,9 @@ class Protocol:
     steps: list[list[Step]]
     """Of each agent."""
     counters: dict[int, Counter]
+    _seen: dict[tuple[int, int], dict[int, list[int]] | None] = field(
+        default_factory=dict[tuple[int, int], "dict[int, list[int]] | None"]
+    )
 
     def rank_of(self, agent: int) -> int:
         """The rank of an agent."""
@@ -149,45 +152,34 @@ class Protocol:
         turning = self.turning[agent]
         return next_ == len(turning) or self.steps[agent][turning[next_]].launch >= launch
 
-    def needed(self, agent: int, at: int) -> Iterator[tuple[int, list[int]]]:
-        """The signals without which a wait is never over: for each agent that makes them, its steps, in order."""
+    def needed(self, agent: int, at: int) -> tuple[int, int]:
+        """The agent that alone raises the counter of a wait, and its last signal that the wait needs, -1 for none."""
         step = self.steps[agent][at]
         assert isinstance(step.event, Wait)
         counter = self.counters[step.event.address]
-        for other, raised in counter.raised.items():
-            signals = [each for each in raised if self.steps[other][each].launch <= step.launch]
-            if other == agent:
-                continue
-            if len(counter.raised) == 1:
-                count = self._first_enough(counter, other, signals, step.value)
-            else:
-                count = self._needed_of_several(counter, other, signals, agent, at)
-            if count:
-                yield other, signals[:count]
+        ((other, raised),) = counter.raised.items()
+        found, last = counter.first, -1
+        for each in raised:
+            if found >= step.value or other == agent or self.steps[other][each].launch > step.launch:
+                break
+            found, last = self.steps[other][each].value + counter.adds * found, each
+        return other, last
 
-    def _first_enough(self, counter: Counter, other: int, signals: Sequence[int], value: int) -> int:
-        """Count the signals, of the only agent that makes them, that it takes to reach a value."""
-        found = counter.first
-        for count, each in enumerate(signals):
-            if found >= value:
-                return count
-            found = self.steps[other][each].value + counter.adds * found
-        return len(signals)
-
-    def _needed_of_several(self, counter: Counter, other: int, signals: Sequence[int], agent: int, at: int) -> int:
-        """Count the signals of an agent that a wait needs: without the next one it may be over."""
-        value = self.steps[agent][at].value
-        low, high = 0, len(signals)
-        while low < high:
-            middle = (low + high) // 2
-            run = self.run({agent: at, other: signals[middle]})
-            others = [each for each in range(len(self.steps)) if each not in (agent, other)]
+    def seen(self, agent: int, at: int) -> dict[int, list[int]] | None:
+        """The signals of each agent that a wait may have seen when it is over; None where later launches have more."""
+        if (agent, at) not in self._seen:
+            event = self.steps[agent][at].event
+            assert isinstance(event, Wait)
+            run = self.run({agent: at})
+            others = [each for each in range(len(self.steps)) if each != agent]
             runs_out = not self.is_all and any(run.at[each] == len(self.steps[each]) for each in others)
-            if run.values[counter.address] < value and not runs_out:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+            raised = self.counters[event.address].raised.items()
+            self._seen[agent, at] = (
+                None
+                if runs_out
+                else {other: [each for each in steps if each < run.at[other]] for other, steps in raised}
+            )
+        return self._seen[agent, at]
 
     def check_ends(self) -> Run:
         """Run all of it in one order. Raises DeadlockError where a wait is never over."""

@@ -2,13 +2,15 @@
 
 A clock has, for each agent, its last step that is over and visible. After the programs come one agent of each rank for
 what the last program of a launch does. An edge between a signal and a wait counts only if the wait needs the signal
-(`counters`), the signal releases, and the wait acquires, in each other's scope; fences make relaxed ones do so. One
+(`counters`), the signal releases, and the wait acquires, in each other's scope; fences make relaxed ones do so. Of a
+sum that several programs add to, a wait knows what all sums say that are large enough: one program's second signal may
+stand for another's first, and carries what its program has waited for. One
 thread makes a relaxed signal, so what other threads have done before a fence is in it after a barrier only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TypeAlias
@@ -84,8 +86,23 @@ class Order:
         return (-1,) * (len(self.protocol.steps) + self.protocol.ranks)
 
     def follow(self, run: Run) -> None:
-        """Give all accesses their clocks."""
+        """Give all accesses their clocks.
+
+        A wait may have seen signals that come later in `run`, of agents that are ahead. A first pass lets these know
+        everything, and each further pass what the pass before has found, until nothing changes. That holds by induction
+        over time: what a wait sees comes before it, so of all that a run contradicts, nothing can be the first.
+        """
+        before = None
+        while before != self._signals:
+            before = dict(self._signals)
+            self._pass(run)
+            if all(len(counter.raised) < 2 for counter in self.protocol.counters.values()):
+                return
+
+    def _pass(self, run: Run) -> None:
         nothing = self._nothing
+        for each in (self.made, self._drawn, self._ends):
+            each.clear()
         self._agents = [_Knowledge(nothing, nothing, nothing, nothing, nothing, nothing) for _ in self.protocol.steps]
         for agent, at in run.order:
             self._flush(agent)
@@ -165,17 +182,43 @@ class Order:
         known, rank = self._agents[agent], self.protocol.rank_of(agent)
         if wait.scope is MemSyncScope.CTA:
             return
-        for other, signals in self.protocol.needed(agent, at):
-            is_own = self.protocol.rank_of(other) == rank
-            if not is_own and wait.scope is not MemSyncScope.SYSTEM:
-                continue
-            found = [self._signals[other, each][0 if is_own else 1] for each in signals]
-            if wait.acquires:
-                known.clock = _joined(known.clock, *found)
-            elif is_own:
-                known.relaxed = _joined(known.relaxed, *found)
-            else:
-                known.relaxed_system = _joined(known.relaxed_system, *found)
+        own, system = self._found(agent, at, wait, rank), self._found(agent, at, wait, None)
+        if wait.acquires:
+            known.clock = _joined(known.clock, system if wait.scope is MemSyncScope.SYSTEM else own)
+        else:
+            known.relaxed = _joined(known.relaxed, own)
+            if wait.scope is MemSyncScope.SYSTEM:
+                known.relaxed_system = _joined(known.relaxed_system, system)
+
+    def _found(self, agent: int, at: int, wait: Wait, rank: int | None) -> Clock:
+        """The knowledge that a wait has from signals of a rank, or of all, whichever of them it has seen."""
+        counter = self.protocol.counters[wait.address]
+        if len(counter.raised) == 1:
+            other, last = self.protocol.needed(agent, at)
+            return self._nothing if last < 0 else self._carried(agent, other, last, rank)
+        seen = self.protocol.seen(agent, at)
+        if seen is None:
+            return self._nothing
+        wanted = self.protocol.steps[agent][at].value - counter.first
+        values, clocks = list[int](), list[Clock]()
+        for other, signals in seen.items():
+            clock = self._nothing
+            for each in signals:
+                # A sum with a signal has those of its agent before it, too.
+                clock = _joined(clock, self._carried(agent, other, each, rank))
+                values.append(self.protocol.steps[other][each].value)
+                clocks.append(clock)
+        return tuple(_least(values, each, wanted) for each in zip(*clocks, strict=True)) or self._nothing
+
+    def _carried(self, agent: int, other: int, at: int, rank: int | None) -> Clock:
+        """The knowledge that a signal has released to an agent."""
+        everything = tuple(_FAR * self.protocol.launches for _ in self._nothing)
+        of_rank, to_all = self._signals.get((other, at), (everything, everything))
+        if other == agent:
+            return self._nothing
+        if self.protocol.rank_of(other) == self.protocol.rank_of(agent):
+            return of_rank
+        return to_all if rank is None else self._nothing
 
     def _last(self, rank: int, launch: int) -> Clock:
         """Take what the last program of a launch does; gives what is known after it."""
@@ -190,6 +233,19 @@ class Order:
                 self.made.append(Made(agent, launch * _FAR + number, rank, launch, event, clock))
             clock = self._drawn[rank, launch] = (*clock[:agent], launch * _FAR + _FAR - 1, *clock[agent + 1 :])
         return clock
+
+
+def _least(values: Sequence[int], known: Sequence[int], wanted: int) -> int:
+    """The least that a sum of at least `wanted` says of an agent, where each value added says `known` of it.
+
+    >>> _least([1, 1, 1, 1], [2, 7, 3, 5], 3)
+    5
+    """
+    for value, each in sorted(zip(known, values, strict=True)):
+        wanted -= each
+        if wanted <= 0:
+            return value
+    return -1
 
 
 def _joined(first: Clock, *others: Clock) -> Clock:

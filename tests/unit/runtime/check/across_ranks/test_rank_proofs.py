@@ -147,9 +147,11 @@ def synchronising(module):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("world", [2, 3])
 @pytest.mark.parametrize("name", NAMES if volume.is_full() else NAMES[3:])
-def test_no_change_of_a_signal_or_a_wait_stays_proved(name):
-    kernel, arguments = getattr(kernels, name), collective(name, 2)
+def test_no_change_of_a_signal_or_a_wait_stays_proved(name, world):
+    """Two ranks have counters for one signal each, and three add to the same ones."""
+    kernel, arguments = getattr(kernels, name), collective(name, world)
     module = any_values(kernel.source, arguments, Options())
     made = 0
     for number, op in enumerate(synchronising(module)):
@@ -159,8 +161,8 @@ def test_no_change_of_a_signal_or_a_wait_stays_proved(name):
             changed(synchronising(wrong)[number], what)
             found = proved_launch(kernel.source, PROGRAMS, arguments, Options(), wrong, None)
             assert not found, (number, what)
-    # A fence, a signal and a wait.
-    assert made >= 2 + 5 + 6
+    # A fence, signals and a wait.
+    assert made >= 2 + 5 * (world - 1) + 6
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "all_reduce_two_shot"])
@@ -176,6 +178,55 @@ def test_one_buffer_where_launches_take_turns(name):
     found = proof_of(getattr(kernels, name), collective(name, 2), PROGRAMS, change=without_turns)
     assert "in its launch" in found.reason.message
     assert "orders it after" in found.reason.message
+
+
+# Sums of several ranks' signals --------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def gathered_twice(x, buf, pads, out, epoch, HOW: tl.constexpr):
+    """Gather; all ranks add to one counter of each in two rounds, the second of which says that all have read."""
+    rank = tlx.rank(pads)
+    world: tl.constexpr = tlx.world_size(pads)
+    offsets = tl.arange(0, 16)
+    for r in tl.static_range(world):
+        tl.store(tlx.peer(buf, r) + rank * 16 + offsets, tl.load(x + offsets))
+    for r in tl.static_range(world):
+        tlx.signal(tlx.peer(pads, r), 0)
+    missing = 1 if HOW == "one is not waited for" else 0
+    tlx.wait_signal(tlx.peer(pads, rank), 0, 2 * world * epoch - world - missing)
+    for i in tl.static_range(world):
+        tl.store(out + i * 16 + offsets, tl.load(tlx.peer(buf, rank) + i * 16 + offsets))
+    if HOW == "a second signal carries nothing":
+        tl.debug_barrier()
+    for r in tl.static_range(world):
+        if HOW == "a second signal carries nothing":
+            tl.atomic_add(tlx.peer(pads, r), 1, sem="relaxed", scope="sys")
+        else:
+            tlx.signal(tlx.peer(pads, r), 0, 2 if HOW == "a signal counts twice" else 1)
+    tlx.wait_signal(tlx.peer(pads, rank), 0, 2 * world * epoch)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("", None),
+        ("one is not waited for", "orders it after"),
+        ("a signal counts twice", "the counter grows by"),
+        ("a second signal carries nothing", "orders it after"),
+    ],
+)
+@pytest.mark.parametrize("world", [2, 3, 4])
+def test_a_counter_that_all_ranks_add_to(how, said, world):
+    """A rank's second signal may stand for the first one of another, if it carries what its rank has waited for."""
+    arguments = {
+        "x": own(world, 16), "buf": symmetric(world, world * 16), "pads": symmetric(world, 1, np.int64),
+        "out": own(world, world * 16), "epoch": tlx_xdsl.per_launch([1, 2]), "HOW": how,
+    }  # fmt: skip
+    if said is None:
+        assert (found := proof_of(gathered_twice, arguments)), found.reason
+    else:
+        assert said in reason_of(gathered_twice, arguments)
 
 
 # Fences ---------------------------------------------------------------------------------------------------------------
