@@ -122,6 +122,8 @@ def _chain(block: Block) -> set[Operation]:
 
     Then the consumer waits for one after the other, and a barrier for each of their operands only adds to that.
     """
+    if not isinstance(block.parent_op(), ForOp):
+        return set()
     products: set[Operation] = {op for op in block.ops if isinstance(op, tt.DotOp)}
     end = block.last_op
     for product in products:
@@ -133,11 +135,11 @@ def _chain(block: Block) -> set[Operation]:
             seen.add(value)
             if isinstance(value.owner, Operation):
                 work += value.owner.operands if value.owner.parent is block else ()
-            elif value.owner is block and isinstance(value, BlockArgument) and value.index and end is not None:
+            elif value.owner is block and isinstance(value, BlockArgument) and value.index and end:
                 work.append(end.operands[value.index - 1])
         if not any(value.owner in products for value in seen):
             return set()
-    return products if isinstance(block.parent_op(), ForOp) else set()
+    return products
 
 
 def _products(value: SSAValue) -> set[Operation]:

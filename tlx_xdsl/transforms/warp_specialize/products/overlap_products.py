@@ -104,7 +104,7 @@ def _move_after(ops: Sequence[Operation], product: Operation) -> None:
     stays: set[Operation] = {product}
     for op in reversed(ops):
         is_needed = any(use.operation in stays or _holds(stays, use.operation) for r in op.results for use in r.uses)
-        if not is_needed and _may_follow(op, stays):
+        if not is_needed and _may_follow(op, [inner for each in stays for inner in each.walk()]):
             op.detach()
             Rewriter.insert_op(op, InsertPoint.after(product))
         else:
