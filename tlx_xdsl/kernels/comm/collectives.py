@@ -29,10 +29,11 @@ Algorithm = Literal["one_shot", "two_shot"]
 RATE = 363e9
 """Bytes a second that a GPU reads from others, or stores to them: a copy on H200s with NVLink, 2026-11-28."""
 
-ROUND, ROUND_OF_RANK = 1e-6, 1.4e-6
+ROUND, ROUND_OF_RANK = 2.6e-6, 0.4e-6
 """Seconds that a second round of signals takes, and more of them for each rank.
 
-Of 32 KiB, two shots less one took 3.8e-6 on two H200s and 6.6e-6 on four, 2026-11-30.
+Of 32 KiB, two shots less one took 3.8e-6 on two H200s and 6.6e-6 on four, 2026-11-30. Since programs wait for one
+counter, four ranks on one GPU have a difference of 2.3e-6 instead of 3.9e-6, 2026-12-01; four GPUs were not measured.
 """
 
 MOST_ONE_SHOT = 8 << 20
