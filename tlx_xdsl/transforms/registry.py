@@ -71,7 +71,6 @@ _MODULES = {
     "tlx-print-ttgir-to-tlx": "decompile.print_ttgir_to_tlx",
     "tlx-ws-async-dots": "transforms.warp_specialize.products.dots",
     "tlx-ws-delay-scales": "transforms.warp_specialize.delay_scales",
-    "tlx-ws-fold-loops": "transforms.warp_specialize.fold_loops",
     "tlx-ws-form-descriptors": "transforms.warp_specialize.descriptors",
     "tlx-ws-form-tasks": "transforms.warp_specialize.tasks",
     "tlx-ws-host-descriptors": "transforms.warp_specialize.host_descriptors",

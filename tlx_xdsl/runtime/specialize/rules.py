@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import ceil, inf
 from typing import Any
 
 from xdsl.dialects import scf
@@ -30,10 +31,16 @@ LEAST_ROWS, MOST_ROWS = 64, 128
 FEW_TURNS = 4
 """Turns of a loop up to which its loads are not ahead of its products for long: as many as a ring has slots."""
 
+NARROW = 32
+"""Columns of a product that are so few that a group's own work takes longer than its products."""
+
 REASONS = {
+    "depth": "three where two groups share the columns of narrow products: more gains nothing",
+    "outer_depth": "one where no loop turns twice, so that all of a tile's loads are ahead together",
     "persistent": "a tile's loads and stores run beside other tiles' products where a program does nothing but add "
     "products up, or turns a few times",
-    "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory), and otherwise one",
+    "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory) or half of the columns of "
+    "narrow ones, and otherwise one",
 }
 """Why a rule decides, by the decision."""
 
@@ -41,23 +48,30 @@ REASONS = {
 def by_rule(decisions: Any, module: ModuleOp) -> Any:
     """Return the decisions with what experts choose in the place of none.
 
-    There are two consumers where each has rows for its product. Programs take several tiles, so that a tile's store
-    runs beside the next one's products, where loops only add products up, or turn a few times.
+    There are two consumers where each has rows for its product, or where a chunk's products are narrow. Programs take
+    several tiles, so that a tile's store runs beside the next one's products, where loops only add products up, or turn
+    a few times.
     """
     target = module_target(module)
+    shapes = list(_shapes(module))
+    turns = _most_turns(module) if shapes else inf
     if (
         decisions.persistent is None
         and target is not None
         and target.has(Feature.WGMMA)
-        and (_adds_up(module) or _is_short(module))
+        and (_adds_up(module) or turns <= FEW_TURNS)
     ):
         decisions = replace(decisions, persistent=True)
+    if decisions.outer_depth is None and turns <= 1:
+        decisions = replace(decisions, outer_depth=1)
     if decisions.groups is not None:
         return decisions
-    rows = list(_rows(module))
+    rows = [each for each, _ in shapes]
     # An accumulator in tensor memory of 64 rows leaves half of its lanes idle.
     least = MOST_ROWS if target is not None and target.has(Feature.TENSOR_MEMORY) else LEAST_ROWS
     splits = bool(rows) and all(not each % 2 and least <= each // 2 <= MOST_ROWS for each in rows)
+    if not splits and rows and max(rows) >= MOST_ROWS and all(columns <= NARROW for _, columns in shapes):
+        return replace(decisions, groups=2, depth=decisions.depth or 3)
     return replace(decisions, groups=2 if splits else 1)
 
 
@@ -72,21 +86,21 @@ def _adds_up(module: ModuleOp) -> bool:
     )
 
 
-def _is_short(module: ModuleOp) -> bool:
-    """True if a program has products, and ends before loads ahead of a loop would pay off."""
-    loops = [op for op in module.walk() if isinstance(op, scf.ForOp | scf.WhileOp)]
-    return any(isinstance(op, tt.DotOp) for op in module.walk()) and all(map(_turns_a_few_times, loops))
+def _most_turns(module: ModuleOp) -> float:
+    """Return the turns of the loop that turns most, 0 for none; without a bound where one is not known."""
+    return max((_turns(op) for op in module.walk() if isinstance(op, scf.ForOp | scf.WhileOp)), default=0)
 
 
-def _turns_a_few_times(loop: Operation) -> bool:
-    if not isinstance(loop, scf.ForOp):
-        return False
-    lower, upper, step = (constant_integer(value) for value in (loop.lb, loop.ub, loop.step))
-    return lower is not None and upper is not None and bool(step) and upper - lower <= FEW_TURNS * step
+def _turns(loop: Operation) -> float:
+    if isinstance(loop, scf.ForOp):
+        lower, upper, step = (constant_integer(value) for value in (loop.lb, loop.ub, loop.step))
+        if lower is not None and upper is not None and step:
+            return ceil((upper - lower) / step)
+    return inf
 
 
-def _rows(module: ModuleOp) -> Iterator[int]:
-    """Yield the rows of each product."""
+def _shapes(module: ModuleOp) -> Iterator[Sequence[int]]:
+    """Yield the rows and columns of each product."""
     for op in module.walk():
         if isinstance(op, tt.DotOp) and isinstance(type_ := op.results[0].type, TensorType):
-            yield type_.get_shape()[-2]
+            yield type_.get_shape()[-2:]

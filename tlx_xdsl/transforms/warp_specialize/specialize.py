@@ -57,7 +57,7 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     if decisions.delay_scales is not False:
         wanted.append(("tlx-ws-delay-scales", {}))
     if decisions.persistent:
-        wanted += [("tlx-ws-make-persistent", {}), ("tlx-ws-fold-loops", {})]
+        wanted.append(("tlx-ws-make-persistent", {}))
     if groups > 1:
         wanted.append(("tlx-ws-split-rows", {"groups": groups}))
     wanted.append(("tlx-ws-form-descriptors", {}))
