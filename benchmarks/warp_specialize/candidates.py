@@ -23,6 +23,12 @@ DECISIONS: tuple[Mapping[str, Any], ...] = (
 )  # fmt: skip
 """Decisions that ours is tuned over, with each of a family's blocks."""
 
+DECISIONS_OF: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "state": ({}, {"groups": 2}, {"transpose": False}, {"groups": 2, "depth": 3}),
+    "output": ({}, {"persistent": False}, {"outer_depth": 1}),
+}
+"""The same for families that have others: of a chunk two groups share the columns."""
+
 BLOCKS: Mapping[str, tuple[Config, ...]] = {
     "product": (
         {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64}, {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64},
@@ -91,13 +97,14 @@ def by_rule(family: Family, shape: Shape) -> Candidate:
 def ours(family: Family, shape: Shape) -> Iterator[Candidate]:
     """The family's configuration by the rules, and some blocks with some decisions."""
     yield by_rule(family, shape)
-    for blocks in BLOCKS[KINDS.get(family.name, "product")]:
+    kind = KINDS.get(family.name, "product")
+    for blocks in BLOCKS[kind]:
         config = {**family.config, **blocks}
         rows = config.get("BLOCK_M", config.get("CHUNK", 64))
         if not family.fits(shape, config):
             continue
-        for decisions in DECISIONS:
-            if decisions.get("groups") == 2 and rows < 128:
+        for decisions in DECISIONS_OF.get(kind, DECISIONS):
+            if decisions.get("groups") == 2 and max(rows, config.get("BLOCK_V", 0)) < (128 if kind != "state" else 64):
                 continue
             name = " ".join(f"{key}={value}" for key, value in decisions.items())
             yield Candidate(f"{_label(blocks)} {name or 'rule'}", OURS, family, shape, config, decisions)
