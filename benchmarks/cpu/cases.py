@@ -31,7 +31,7 @@ LONG_ROWS, LONG_COLUMNS = 1151, 4096
 SIDE = 512
 KINDS = ("vector", "softmax", "layer", "matmul")
 """The beginnings of titles, in the order of the table."""
-TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8}
+TILE = {"BLOCK_M": 512, "BLOCK_N": 128, "BLOCK_K": 128, "GROUP_M": 2}
 
 
 @dataclass
@@ -224,8 +224,8 @@ def gather_rows(torch: Any, rng: np.random.Generator) -> Case:
     many, columns, table = 8192, 128, 50000
     x, index = rng.standard_normal((table, columns), np.float32), rng.integers(0, table, many)
     y = np.empty((many, columns), np.float32)
-    constants = {"COLUMNS": columns, "BLOCK": 16}
-    launch = Launch(kernels.gather_rows, (many // 16,), (x, index, y, many), constants, y)
+    constants = {"COLUMNS": columns, "BLOCK": 64}
+    launch = Launch(kernels.gather_rows, (many // 64,), (x, index, y, many), constants, y)
     case = Case(f"gather of {many} rows of {columns} f32", launch, x[index].astype(float), "f32", lines={"torch": 1.1})
     if torch is not None:
         a, b, c = _tensor(torch, x), _tensor(torch, index), _tensor(torch, y)

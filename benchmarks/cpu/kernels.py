@@ -2,7 +2,7 @@
 
 Only the sizes of blocks are chosen for a CPU (`cases.py`): 16,384 elements of a vector, so that the work around a
 block is nothing beside it; a row in one block, which stays in the first cache while it is walked several times; and
-tiles of 128 x 128 x 64 of a product, whose operands stay in the second.
+tiles of 512 x 128 x 128 of a product, whose operands stay in the second, and B's panels in the first.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ the launches whose kernels are compiled ahead, in parallel processes (`compile`)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from statistics import median
 from typing import Any
 
@@ -129,20 +129,29 @@ def described(made: Any) -> str:
     return " + ".join(_described(each) for each in each_launch(made))
 
 
-_UNSAID = ("CLUSTER", "COLUMNS", "PART", "BUFFERS", "GROUP", "ROWS")
+_UNSAID = ("cluster", "columns", "part", "buffers", "group", "rows")
 """In the names of constants that follow from the problem or from the tile."""
 
 
 def _described(launch: Any) -> str:
-    values = dict(launch.constexprs)
-    tile = "x".join(str(values.pop(name)) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K") if name in values)
+    values = dict(_constants(launch.constexprs))
+    tile = "x".join(str(values.pop(name)) for name in ("block_m", "block_n", "block_k") if name in values)
     words = [launch.kernel.source.name, tile, f"grid={'x'.join(map(str, launch.grid))}"]
     for name, value in values.items():
         if value and isinstance(value, int) and not any(each in name for each in _UNSAID):
-            words.append(name.lower() if value is True else f"{name.lower()}={value}")
+            words.append(name if value is True else f"{name}={value}")
     if launch.cluster != (1, 1, 1):
         words.append(f"cluster={'x'.join(map(str, launch.cluster))}")
     return " ".join(each for each in words if each)
+
+
+def _constants(named: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The constants of a launch, with those that its configurations hold."""
+    for name, value in named.items():
+        if is_dataclass(value):
+            yield from _constants({each.name: getattr(value, each.name) for each in fields(value)})
+        else:
+            yield name.lower(), value
 
 
 def on_large_gpu() -> None:

@@ -83,7 +83,7 @@ def bound_to_bundles(made: Any, folder: Path) -> Callable[[], Any]:
 
     stream = torch.cuda.current_stream().cuda_stream
     runs = [
-        load(folder, bundle_name(launch)).bind(launch.grid, *launch.arguments.values(), stream=stream)
+        load(folder, bundle_name(launch)).bind(launch.grid, *launch.values, stream=stream)
         for launch in common.each_launch(made)
     ]
 

@@ -36,6 +36,11 @@ LONG: tuple[Mapping[str, Any], ...] = tuple(
     for depth, order, more in ((2, 0, {}), (1, 1, {}), (2, 1, {}), (1, 2, {}), (1, 1, {"alias": True}))
 )
 """Those of two consumers with the rows of a tile, for programs of many turns."""
+DECISIONS_OF: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "state": ({}, {"groups": 2}, {"transpose": False}, {"groups": 2, "depth": 3}),
+    "output": ({}, {"persistent": False}, {"outer_depth": 1}),
+}
+"""The same for families that have others: of a chunk two groups share the columns."""
 
 BLOCKS: Mapping[str, tuple[Config, ...]] = {
     "product": (
@@ -114,9 +119,10 @@ def ours(family: Family, shape: Shape) -> Iterator[Candidate]:
         rows = config.get("BLOCK_M", config.get("CHUNK", 64))
         if not family.fits(shape, config):
             continue
-        for decisions in DECISIONS + (LONG + JOINED if kind == "attention" else ()):
+        for decisions in DECISIONS_OF.get(kind, DECISIONS + (LONG + JOINED if kind == "attention" else ())):
             groups = decisions.get("groups", 1)
-            if groups > 1 and (rows < 128) != bool(decisions.get("join")):
+            shared = max(rows, config.get("BLOCK_V", 0))
+            if groups > 1 and (shared < (128 if kind != "state" else 64)) != bool(decisions.get("join")):
                 continue
             if (decisions.get("order") and not shape.get("causal")) or (groups > 2 and shape.get("dim", 0) > 64):
                 continue

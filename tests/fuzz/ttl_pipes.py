@@ -32,7 +32,7 @@ class Nets:
         wide = 9 if self.arch == "blackhole" else 8
         self.grid = pick(((2, 1), (3, 1), (1, 4), (2, 2), (3, 2), (4, 4), (2, 5), (wide, 2)))
         self.factors = self.chosen.randint(1, 3), self.chosen.randint(1, 3)
-        kinds = self._shift, self._rows, self._columns, self._any
+        kinds = self._shift, self._rows, self._columns, self._scatter, self._any
         self.nets = [pick(kinds)() for _ in range(self.chosen.randint(1, 3))]
 
     def _shift(self) -> tuple[bool, list[Way]]:
@@ -61,6 +61,13 @@ class Nets:
         source = self.chosen.randrange(high)
         first, last = self.chosen.choice(((0, source - 1), (source + 1, high - 1), (0, high - 1)))
         return True, [((x, source), (x, first), (x, last)) for x in range(wide) if first <= last]
+
+    def _scatter(self) -> tuple[bool, list[Way]]:
+        """A core sends to each other one by a pipe of its own."""
+        wide, high = self.grid
+        cores = [(x, y) for y in range(high) for x in range(wide)]
+        source = self.chosen.choice(cores)
+        return True, [(source, to, to) for to in cores if to != source]
 
     def _any(self) -> tuple[bool, list[Way]]:
         """Some cores send to some rectangles."""

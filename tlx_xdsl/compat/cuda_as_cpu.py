@@ -94,6 +94,9 @@ def replacements_of_torch(target: str) -> Iterator[tuple[Any, str, Any]]:
     # A process for a GPU asks C++ for it.
     yield torch._C, "_cuda_getCurrentRawStream", _answer(0)
     yield from _casts(torch)
+    # An operator that a library has for a GPU alone is one of the CPU.
+    library = import_module("torch.library")
+    yield library, "custom_op", _on_cpu(library.custom_op)
     contexts = import_module("torch.utils._device")
     yield contexts.DeviceContext, "__init__", _on_cpu(contexts.DeviceContext.__init__)
     ranges = import_module("torch.cuda.nvtx")
@@ -288,7 +291,7 @@ def _answer(value: Any) -> Callable[..., Any]:
     return answer
 
 
-_KEYWORDS = ("device", "device_type", "map_location")
+_KEYWORDS = ("device", "device_type", "device_types", "map_location")
 
 
 def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -174,6 +174,7 @@ class _Attribution:
         self._numbers = numbers
         self._events = events
         self._is_event = {each for block in events for each in block}
+        self._loaded = {register for each in self._is_event for register in results_of(program, each)}
         if _stack_bytes(code) > rates.most_local_bytes:
             rates = replace(rates, local=rates.far_local)
         self._uses = [use_of(item.opcode, rates) for item in self._items]
@@ -380,6 +381,9 @@ class _Attribution:
                 if awaited:
                     builder.lag = max(builder.lag, *(under_way[each] - 1 for each in awaited))
                     builder.need(register for each in awaited for register in results_of(self._program, each))
+                if item.name == "MEMBAR":
+                    # Fences of TMA and products have it, too: all that the warp loads is there before it ends.
+                    builder.need(self._loaded)
                 builder.add(((use, 1.0),), ends - now, of if of is not None and self._chain_of[of] == owner else None)
                 if of is not None and self._chain_of[of] == owner and self._is_anchor(at):
                     builder.event(of)

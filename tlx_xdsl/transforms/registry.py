@@ -77,6 +77,7 @@ _MODULES = {
     "tlx-ws-issue-products": "transforms.warp_specialize.tcgen05.issue",
     "tlx-ws-make-persistent": "transforms.warp_specialize.persistent",
     "tlx-ws-order-tiles": "transforms.warp_specialize.order_tiles",
+    "tlx-ws-overlap-products": "transforms.warp_specialize.products.overlap_products",
     "tlx-ws-pipeline-products": "transforms.warp_specialize.products.pipeline_products",
     "tlx-ws-prefetch-loads": "transforms.warp_specialize.prefetch_loads",
     "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",

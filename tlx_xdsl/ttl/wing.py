@@ -31,6 +31,7 @@ WING = Wing(
         "ttl-report-repairs": "tlx_xdsl.ttl.transforms.report_repairs",
         "ttl-schedule-pipeline": "tlx_xdsl.ttl.transforms.schedule_pipeline",
         "ttl-spill-dst-registers": "tlx_xdsl.ttl.transforms.spill_dst_registers",
+        "ttl-split-pipes": "tlx_xdsl.ttl.transforms.split_pipes",
         "ttl-transform-script": "tlx_xdsl.ttl.transforms.affine.transform_script",
         "ttl-verify-layouts": "tlx_xdsl.ttl.transforms.verify_layouts",
     },

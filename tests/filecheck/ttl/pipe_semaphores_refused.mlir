@@ -113,8 +113,8 @@ ttl.kernel @other_places() attributes {grid = #ttcore.grid<3x1>} {
       %xf = ttl.copy %view, %p : !block, !ttl.pipe -> !ttl.transfer_handle<write>
     }
     ttl.if_dst %p {
-      // expected-error @below {{block 0 of the pipe 'p' is received in place 0 of the circular buffer of core (1, 0), and in place 1 of that of core (2, 0), but a multicast writes to one address: let all receivers push the same blocks, or use a pipe for each}}
-      // expected-note @below {{it is sent at}}
+      // expected-error @below {{the blocks of the pipe 'p' are not in the same places on core (1, 0) and core (2, 0), but a multicast writes to one address: ttl-split-pipes makes a pipe for each}}
+      // expected-note @below {{they are sent at}}
       %xf = ttl.copy %p, %view : !ttl.pipe, !block -> !ttl.transfer_handle<read>
     }
     ttl.cb_push %a_cb

@@ -119,6 +119,63 @@ tt.func public @loops(%a: !tt.tensordesc<64x64xf16>, %b: !tt.tensordesc<64x64xf1
 
 // -----
 
+// Each product waits for the one before, over the turns, too: one barrier is enough for all that a turn loads.
+
+// CHECK-LABEL: @chain
+// CHECK:         ttng.barrier_expect {{%.*}}, 16384
+// CHECK-COUNT-2: ttng.async_tma_copy_global_to_local
+// CHECK:         partition0
+// CHECK:           ttng.wait_barrier
+// CHECK-NOT:       ttng.wait_barrier
+// CHECK:           ttg.warp_return
+
+tt.func public @chain(%w: !tt.tensordesc<64x64xf16>, %k: !tt.tensordesc<64x64xf16>, %out: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %other = arith.constant dense<1.0> : tensor<64x64xf16>
+  %acc = scf.for %i = %c0 to %n step %c64 iter_args(%state = %zero) -> (tensor<64x64xf32>) : i32 {
+    %half = arith.truncf %state : tensor<64x64xf32> to tensor<64x64xf16>
+    %x = tt.descriptor_load %w[%i, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %p = tt.dot %x, %half, %zero : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+    %q = arith.truncf %p : tensor<64x64xf32> to tensor<64x64xf16>
+    %y = tt.descriptor_load %k[%i, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %next = tt.dot %y, %q, %state : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  %ps = tt.splat %out : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
+  tt.store %ps, %acc : tensor<64x64x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// The first product of a turn could be issued while the second one of the turn before is under way: it has its own ring.
+
+// CHECK-LABEL: @ahead
+// CHECK-COUNT-2: ttng.barrier_expect {{%.*}}, 8192
+
+tt.func public @ahead(%w: !tt.tensordesc<64x64xf16>, %k: !tt.tensordesc<64x64xf16>, %out: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %other = arith.constant dense<1.0> : tensor<64x64xf16>
+  %acc = scf.for %i = %c0 to %n step %c64 iter_args(%state = %zero) -> (tensor<64x64xf32>) : i32 {
+    %half = arith.truncf %state : tensor<64x64xf32> to tensor<64x64xf16>
+    %x = tt.descriptor_load %w[%i, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %p = tt.dot %x, %other, %zero : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+    %q = arith.truncf %p : tensor<64x64xf32> to tensor<64x64xf16>
+    %y = tt.descriptor_load %k[%i, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %next = tt.dot %y, %q, %state : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  %ps = tt.splat %out : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
+  tt.store %ps, %acc : tensor<64x64x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
 // The second of two groups sums more blocks than the first one: the producer fills slots for the longest sum, and a
 // consumer gives those back that it has no turn for.
 

@@ -18,6 +18,22 @@
 // CHECK-LABEL: @written
 // CHECK:         scf.for {{.*}} iter_args({{%[a-z0-9_]+}} = {{%[a-z0-9_]+}}) ->
 // CHECK-NOT:     iter_args
+
+// A number is loaded early, too. After the last tile there is no other, but the size of the grid is still not 0.
+
+// CHECK-LABEL: @tiles
+// CHECK:         scf.for {{.*}} iter_args({{%.*}} = {{%.*}}) ->
+// CHECK:           arith.divsi
+// CHECK-NEXT:      tt.addptr
+// CHECK-NEXT:      [[IS_THERE:%.*]] = arith.cmpi slt
+// CHECK-NEXT:      tt.load {{%.*}}, [[IS_THERE]]
+
+// Another divisor may be 0 then.
+
+// CHECK-LABEL: @other
+// CHECK:         scf.for
+// CHECK-NOT:     iter_args
+// CHECK:         tt.return
 "builtin.module"() ({
 tt.func public @scales(%p: !tt.ptr<f32>, %out: !tt.ptr<f32>, %n: i32) {
   ttg.warp_specialize(%p, %out, %n)
@@ -67,6 +83,44 @@ tt.func public @written(%p: !tt.ptr<f32>, %n: i32) {
     }
     ttg.warp_return
   } : (!tt.ptr<f32>, i32) -> ()
+  tt.return
+}
+tt.func public @tiles(%p: !tt.ptr<f32>, %out: !tt.ptr<f32>, %n: i32, %size: i32 {tlx.host_value = "grid[0]"}) {
+  ttg.warp_specialize(%p, %out, %n, %size)
+  default {
+    ttg.warp_yield
+  }
+  partition0(%q: !tt.ptr<f32>, %o: !tt.ptr<f32>, %m: i32, %grid: i32) num_warps(4) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    scf.for %tile = %c0 to %m step %c1 : i32 {
+      %row = arith.divsi %tile, %grid : i32
+      %at = tt.addptr %q, %row : !tt.ptr<f32>, i32
+      %s = tt.load %at : !tt.ptr<f32>
+      tt.store %o, %s : !tt.ptr<f32>
+      scf.yield
+    } {tlx.tiles}
+    ttg.warp_return
+  } : (!tt.ptr<f32>, !tt.ptr<f32>, i32, i32) -> ()
+  tt.return
+}
+tt.func public @other(%p: !tt.ptr<f32>, %out: !tt.ptr<f32>, %n: i32, %size: i32) {
+  ttg.warp_specialize(%p, %out, %n, %size)
+  default {
+    ttg.warp_yield
+  }
+  partition0(%q: !tt.ptr<f32>, %o: !tt.ptr<f32>, %m: i32, %grid: i32) num_warps(4) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    scf.for %tile = %c0 to %m step %c1 : i32 {
+      %row = arith.divsi %tile, %grid : i32
+      %at = tt.addptr %q, %row : !tt.ptr<f32>, i32
+      %s = tt.load %at : !tt.ptr<f32>
+      tt.store %o, %s : !tt.ptr<f32>
+      scf.yield
+    } {tlx.tiles}
+    ttg.warp_return
+  } : (!tt.ptr<f32>, !tt.ptr<f32>, i32, i32) -> ()
   tt.return
 }
 }) {"ttg.num-warps" = 4 : i32} : () -> ()

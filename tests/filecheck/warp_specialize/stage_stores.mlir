@@ -205,3 +205,43 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
     tt.return
   }
 }
+
+// -----
+
+// Of two loops that follow each other, the second one waits before its first turn; then each turn waits for its own.
+
+// CHECK-LABEL: @two_loops
+// CHECK:           [[VALUE:%.*]] = arith.constant dense<0.000000e+00>
+// CHECK-NEXT:      scf.for
+// CHECK-NEXT:        ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
+// CHECK:             ttng.async_tma_copy_local_to_global
+// CHECK-NEXT:      }
+// CHECK-NEXT:      ttng.async_tma_store_wait {pendings = 0 : i32}
+// CHECK-NEXT:      scf.for
+// CHECK-NEXT:        ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
+// CHECK:             ttng.async_tma_copy_local_to_global
+// CHECK-NEXT:      }
+// CHECK-NEXT:      ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
+// CHECK-NEXT:      ttg.warp_return
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @two_loops(%c: !tt.tensordesc<64x64xf16>, %n: i32) {
+    ttg.warp_specialize(%c, %n)
+    default {
+      ttg.warp_yield
+    }
+    partition0(%d: !tt.tensordesc<64x64xf16>, %m: i32) num_warps(4) {
+      %c0 = arith.constant 0 : i32
+      %c64 = arith.constant 64 : i32
+      %end = arith.muli %m, %c64 : i32
+      %value = arith.constant dense<0.0> : tensor<64x64xf16>
+      scf.for %i = %c0 to %m step %c64 : i32 {
+        tt.descriptor_store %d[%i, %c0], %value : !tt.tensordesc<64x64xf16>, tensor<64x64xf16>
+      }
+      scf.for %i = %m to %end step %c64 : i32 {
+        tt.descriptor_store %d[%i, %c0], %value : !tt.tensordesc<64x64xf16>, tensor<64x64xf16>
+      }
+      ttg.warp_return
+    } : (!tt.tensordesc<64x64xf16>, i32) -> ()
+    tt.return
+  }
+}

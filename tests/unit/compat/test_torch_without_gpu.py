@@ -13,7 +13,16 @@ from tlx_xdsl import compat
 from tlx_xdsl.targets import target_named
 
 torch: Any = import_module("torch")
-REPLACED: tuple[Any, ...] = (torch, torch.Tensor, torch.cuda, torch.version, torch.amp, torch._C, torch.autocast)
+REPLACED: tuple[Any, ...] = (
+    torch,
+    torch.Tensor,
+    torch.cuda,
+    torch.version,
+    torch.amp,
+    torch._C,
+    torch.autocast,
+    torch.library,
+)
 
 
 def names() -> list[dict[str, Any]]:
@@ -88,6 +97,23 @@ def test_casts_of_a_gpu_are_casts_here():
             assert (x @ x).dtype == torch.get_autocast_dtype("cuda") == torch.float16
         assert not torch.is_autocast_enabled()
         assert torch.get_autocast_dtype("cuda") == torch.float16
+
+
+def test_an_operator_of_a_gpu_alone_runs():
+    with compat.torch_without_gpu():
+
+        @torch.library.custom_op("tlx_xdsl_tests::doubled", mutates_args=(), device_types="cuda")
+        def doubled(x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        assert torch.equal(doubled(torch.ones(3, device="cuda")), torch.full((3,), 2.0))
+
+    @torch.library.custom_op("tlx_xdsl_tests::doubled_there", mutates_args=(), device_types="cuda")
+    def doubled_there(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    with pytest.raises(NotImplementedError, match="doubled_there"):
+        doubled_there(torch.ones(3))
 
 
 def test_a_compiled_function_moves_tensors():

@@ -128,3 +128,15 @@ def test_a_kernel_of_stock_triton():
         assert len(set(placed)) == len(placed)
         blocks = {each: block.number for block in made.blocks for each in range(block.first, block.last)}
         assert all(blocks[each] == number for number, cost in enumerate(found) for each in cost.ats if each != NO_EVENT)
+
+
+def test_fences_wait_for_loads_under_way():
+    """A fence between a load and its use: the warp waits for the load there, which no scoreboard says."""
+    body = "ld.global.f32 %f2, [%rd3];\nbar.sync 0;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n"
+    text = kernel(body + "st.global.f32 [%rd3+512], %f2;\n")
+    code = parse(machine_code(text))["kernel"].instructions
+    assert [each.name for each in code if each.name in ("LDG", "MEMBAR", "BAR")] == ["LDG", "BAR", "MEMBAR", "BAR"]
+    found = costs(program(text), machine_code(text))
+    (loaded,) = {registers for cost in found for registers in cost.results if registers}
+    (after,) = [cost for cost in found if cost.ats and not any(cost.results) and len(cost.ats) > 1]
+    assert set(loaded) <= after.needs[0], "it waits before the second barrier"

@@ -9,7 +9,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IndexType, IntegerType
@@ -106,6 +106,7 @@ def bytes_of_element(type_: Attribute) -> int:
 
 
 _MANGLED = {F32: "f32", F64: "f64", PTR: "p0"}
+_BYTES = {I1: 1, I8: 1, I16: 2, I32: 4, F32: 4}
 
 
 class Externals:
@@ -120,11 +121,28 @@ class Externals:
         self.declarations.setdefault(name, f"declare {result} @{name}({', '.join(operands)})")
 
 
+@dataclass
+class _Loop:
+    """A loop that is written."""
+
+    line: int
+    """The one before it, which ends a block."""
+    first: int
+    """The number of the first name in it."""
+    splats: dict[tuple[Value, int], Value] = field(default_factory=dict[tuple[Value, int], Value])
+
+    def is_outside(self, value: Value) -> bool:
+        """Return whether a value is there before the loop."""
+        return value.text[:2] != "%v" or int(value.text[2:]) < self.first
+
+
 class Builder:
     """Appends instructions to the block that was begun last."""
 
-    def __init__(self, externals: Externals):
+    def __init__(self, externals: Externals, register_bytes: int = 0):
         self.externals = externals
+        self.register_bytes = register_bytes
+        """Of the CPU's vectors."""
         self.lines: list[str] = []
         self.entry: list[str] = []
         """Instructions for the beginning of the function, such as `alloca`s."""
@@ -132,6 +150,7 @@ class Builder:
         """Of the block that is written."""
         self._next = 0
         self._zero: Value | None = None
+        self._loops: list[_Loop] = []
 
     # --- instructions ------------------------------------------------------------------------------------------
 
@@ -153,6 +172,18 @@ class Builder:
         assert value.lanes == 1, (value, lanes)
         if value.text[0] not in "%@":
             return Value(f"splat ({value.typed})", value.element, lanes)
+        loop = self._loops[-1] if self._loops else None
+        if loop is not None and lanes * _BYTES.get(value.element, 8) <= self.register_bytes and loop.is_outside(value):
+            # LLVM leaves a splat where it is used, and repeats it in each turn.
+            if (value, lanes) not in loop.splats:
+                inside, self.lines = self.lines, []
+                loop.splats[value, lanes] = self._splat(value, lanes)
+                inside[loop.line] = "\n".join([*self.lines, inside[loop.line]])
+                self.lines = inside
+            return loop.splats[value, lanes]
+        return self._splat(value, lanes)
+
+    def _splat(self, value: Value, lanes: int) -> Value:
         vector = poison(value.element, lanes).typed
         first = self.emit(f"insertelement {vector}, {value.typed}, i32 0", value.element, lanes)
         return self.emit(
@@ -368,12 +399,14 @@ class Builder:
             self.branch(body)
         else:
             self.branch_if(self.compare("icmp slt", start, end), body, done)
+        self._loops.append(_Loop(len(self.lines) - 1, int(body[1:])))
         self.begin(body)
         number, line = self.phi(start.element, 1, [(start, before)])
         phis = [self.phi(value.element, value.lanes, [(value, before)]) for value in carried]
         values = [value for value, _ in phis]
         following = list(values)
         yield number, values, following
+        self._loops.pop()
         after = self.binary("add nsw", number, step)
         self.add_way(line, after, self.label)
         for (_, at), value in zip(phis, following, strict=True):

@@ -100,7 +100,9 @@ def select(fn: FunctionEmitter, op: Operation) -> None:
 
 @emits(scf.ForOp)
 def for_loop(fn: FunctionEmitter, op: scf.ForOp) -> None:
-    """A loop with a signed comparison."""
+    """A loop with a signed comparison; nothing where what stores its rows writes it."""
+    if op in fn.gathers:
+        return
     start, end, step = (fn.values[value] for value in (op.lb, op.ub, op.step))
     block = op.body.block
     with fn.b.loop(start, end, step, _all_parts(fn, op.iter_args)) as (number, carried, following):

@@ -23,13 +23,13 @@ from tlx_xdsl.dialects import linalg, memref
 
 PURE = frozenset(op.name for op in (*arith.Arith.operations, *math.Math.operations))
 """Operations that only compute."""
-_VIEWS = frozenset(
+VIEWS = frozenset(
     {"memref.subview", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape", "memref.cast"}
 )
-_SAME_MEMORY = _VIEWS | {"arith.select", "builtin.unrealized_conversion_cast"}
+_SAME_MEMORY = VIEWS | {"arith.select", "builtin.unrealized_conversion_cast"}
 """Operations whose result is memory that they take."""
 _LOADS = frozenset({"memref.load", "affine.load", "memref.dim"})
-_HARMLESS = PURE | _VIEWS | {"memref.alloc", "memref.load", "affine.load", "cf.assert", "linalg.yield"}
+HARMLESS = PURE | VIEWS | {"memref.alloc", "memref.load", "affine.load", "cf.assert", "linalg.yield"}
 """Operations that write nothing."""
 _WRITERS = frozenset({"memref.store", "affine.store", "memref.copy", "linalg.fill", "linalg.generic", "linalg.reduce",
                       "linalg.matmul", "linalg.transpose", "linalg.broadcast", "linalg.batch_matmul"})  # fmt: skip
@@ -85,7 +85,7 @@ def buffer_of(value: SSAValue) -> SSAValue | None:
     while isinstance(owner := value.owner, Operation):
         if isinstance(owner, upstream.AllocOp):
             return value
-        if owner.name not in _VIEWS:
+        if owner.name not in VIEWS:
             return None
         value = owner.operands[0]
     return None
@@ -136,7 +136,7 @@ def _find_readers(load: Forwarded, order: Mapping[Operation, int]) -> bool:
     """Find what reads a load; False if something reads it that cannot do without the copy."""
     buffer = buffer_of(load.box)
     assert buffer is not None
-    users = {use.operation: view for view in views_of(buffer) for use in view.uses if use.operation.name not in _VIEWS}
+    users = {use.operation: view for view in views_of(buffer) for use in view.uses if use.operation.name not in VIEWS}
     waiting = set(users) - {load.copy} - ({load.fill} if load.fill is not None else set())
     block = load.copy.parent
     assert block is not None
@@ -173,7 +173,7 @@ def views_of(buffer: SSAValue) -> Iterator[SSAValue]:
     """The buffer, and all views of it."""
     yield buffer
     for use in buffer.uses:
-        if use.operation.name in _VIEWS:
+        if use.operation.name in VIEWS:
             for result in use.operation.results:
                 yield from views_of(result)
 
@@ -232,7 +232,7 @@ def _overwrites(op: linalg.GenericOp | linalg.ReduceOp, buffer: SSAValue) -> boo
 
 def may_write(op: Operation) -> bool:
     """Return whether an operation may write memory that is not the program's own."""
-    if op.name in _HARMLESS:
+    if op.name in HARMLESS:
         return False
     if op.name not in _WRITERS or not is_pure_inside(op):
         return True
@@ -242,7 +242,7 @@ def may_write(op: Operation) -> bool:
 
 def is_pure_inside(op: Operation) -> bool:
     """Return whether the body of a nest only computes."""
-    return all(inner.name in _HARMLESS or inner.name == "linalg.index" for inner in op.walk() if inner is not op)
+    return all(inner.name in HARMLESS or inner.name == "linalg.index" for inner in op.walk() if inner is not op)
 
 
 def _targets(op: Operation) -> Sequence[SSAValue]:

@@ -15,9 +15,10 @@ from tlx_xdsl.text.diagnostics import error_at, source_location
 from ..bufferize.plan_arena import aligned
 from .builder import I8, I32, PTR, Builder, Value, constant
 from .forwarding import Forwarding
+from .gathered_rows import Gather
 from .host import Features
 from .metadata import Site
-from .postponed import Postponed
+from .postponed import Postponed, Unfilled
 from .ticks import Ticks, is_counted
 from .views import View
 
@@ -106,6 +107,10 @@ class FunctionEmitter:
     """The loads whose copies are left out."""
     postponed: dict[Operation, Postponed] = field(default_factory=dict[Operation, Postponed])
     """The loads that products may do without, by their operations."""
+    gathers: dict[Operation, Gather] = field(default_factory=dict[Operation, Gather])
+    """The gathers that are stored as they are, by their operations."""
+    unfilled: dict[Operation, list[Unfilled]] = field(default_factory=dict[Operation, "list[Unfilled]"])
+    """The accumulators that may be still to be filled, by the operations that come to them."""
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     """Scalars; vectors while the body of a loop nest is written."""
     views: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
@@ -142,9 +147,24 @@ class FunctionEmitter:
             for result, value in zip(op.results, [found] if isinstance(found, Value) else found, strict=True):
                 self.values[result] = value
         elif (handler := HANDLERS.get(op.name)) is not None:
+            for wait in self.unfilled.get(op, ()):
+                if wait.fill is op:
+                    wait.note(self.b, is_left=True)
+                    return
+                if not wait.starts(op):
+                    self.fill(wait)
             handler(self, op)
         else:
             raise refused(op, "it has no counterpart there")
+
+    def fill(self, wait: Unfilled) -> None:
+        """Fill an accumulator if that is still to be done."""
+        left, done = self.b.name(), self.b.name()
+        self.b.branch_if(wait.is_left(self.b), left, done)
+        self.b.begin(left)
+        HANDLERS[wait.fill.name](self, wait.fill)
+        self.b.branch(done)
+        self.b.begin(done)
 
     def block(self, block: Block) -> Sequence[SSAValue]:
         """Write the operations of a block; gives the operands of its terminator."""

@@ -17,6 +17,7 @@ from .builder import F32, F64, FLOATS, I8, I32, I64, Value, constant
 from .dot_instructions import WORD, dot_instruction
 from .function import FunctionEmitter
 from .nest import Access, Nest, write_nest
+from .postponed import Unfilled
 from .scalars import rounded, widened
 from .views import Number, View, add, address, dense, load, multiply, store
 
@@ -24,8 +25,11 @@ REGISTERS_FOR_OTHERS = 6
 """Registers that hold no accumulator: the vectors of B, an element of A, and what the compiler needs."""
 
 
-def write_product(fn: FunctionEmitter, a: View, b: View, c: View) -> bool:
-    """Add the product of `a` (MxK) and `b` (KxN) to `c` (MxN); False if a plain nest must do it."""
+def write_product(fn: FunctionEmitter, a: View, b: View, c: View, start: Unfilled | None) -> bool:
+    """Add the product of `a` (MxK) and `b` (KxN) to `c` (MxN), or to the number that `start` would fill `c` with.
+
+    Returns False if a plain nest must do it.
+    """
     if not all(isinstance(size, int) for size in (*a.sizes, *b.sizes, *c.sizes)) or c.strides[1] != 1:
         return False
     element = c.element
@@ -33,6 +37,8 @@ def write_product(fn: FunctionEmitter, a: View, b: View, c: View) -> bool:
         return False
     fn.streams = False
     product = _Product(fn, a, b, c)
+    if start is not None:
+        product.start = fn.values[start.fill.inputs[0]], start.is_left(fn.b)
     product.prepare()
     product.write()
     return True
@@ -64,6 +70,8 @@ class _Product:
             lanes //= 2
         self.lanes = lanes
         self.in_panels = False
+        self.start: tuple[Value, Value] | None = None
+        """What to add to instead of the elements of C, and whether."""
         self.dot = dot_instruction(fn.features, a, b, c, lanes)
         self.steps = depth if self.dot is None else depth // self.dot.group
         accumulators = fn.features.registers - REGISTERS_FOR_OTHERS
@@ -174,7 +182,7 @@ class _Product:
         rows = [add(b, row, each) for each in range(down)]
         columns = [add(b, column, each * lanes) for each in range(across)]
         places = [self.c.place(b, (each, other)) for each in rows for other in columns]
-        start = [load(b, self.c, place, 1, lanes) for place in places]
+        start = self._start(places)
         if excess:
             start = [b.binary("sub", value, excess[number % across]) for number, value in enumerate(start)]
         a_views = [replace(self.a, base=address(b, self.a, self.a.place(b, (each, 0)))) for each in rows]
@@ -189,6 +197,19 @@ class _Product:
                     following[which] = self._added(element, vector, sums[which])
         for place, value in zip(places, following, strict=True):
             store(b, value, self.c, place, 1, lanes)
+
+    def _start(self, places: Sequence[Number]) -> list[Value]:
+        b = self.fn.b
+        if self.start is None:
+            return [load(b, self.c, place, 1, self.lanes) for place in places]
+        number, is_left = b.splat(self.start[0], self.lanes), self.start[1]
+        before, loads, done = b.label, b.name(), b.name()
+        b.branch_if(is_left, done, loads)
+        b.begin(loads)
+        found = [load(b, self.c, place, 1, self.lanes) for place in places]
+        b.branch(done)
+        b.begin(done)
+        return [b.phi(each.element, each.lanes, [(number, before), (each, loads)])[0] for each in found]
 
     def _added(self, element: Value, vector: Value, total: Value) -> Value:
         b = self.fn.b

@@ -25,10 +25,11 @@ from .builder import I8, I32, I64, PTR, Builder, Externals, Value, constant
 from .control import begin_block, define, types_of
 from .forwarding import forwarding, is_only_read
 from .function import FunctionEmitter, Sites, Target, load_handlers, refused
+from .gathered_rows import gathers
 from .host import Features, Host, host
 from .llvm import Compiled, optimized
 from .metadata import Argument, Metadata
-from .postponed import postponed_copies
+from .postponed import postponed_copies, unfilled_accumulators
 from .ticks import Ticks
 
 _PLAIN = 'nounwind "no-trapping-math"="true"'
@@ -123,9 +124,11 @@ def _function(
     """The text of a function, and the bytes of scratch memory that it needs with all that it calls."""
     held = function.attributes.get(BYTES)
     arena = held.value.data if isinstance(held, IntegerAttr) else 0
-    b = Builder(externals)
+    b = Builder(externals, features.vector_bytes)
     fn = FunctionEmitter(b, features, sites, checks, Value("%scratch", PTR), arena, forwarding(function))
     fn.ticks = ticks
+    fn.gathers = gathers(function)
+    fn.unfilled = unfilled_accumulators(function)
     if not checks:
         # The places of faults are those of the loads.
         fn.postponed = postponed_copies(function)

@@ -14,6 +14,9 @@ linalg.matmul ins(%tile, ...) outs(...)     // reads %source
 ```
 
 Between the copy and the product nothing may write memory that is not the program's own.
+
+An accumulator that is filled with a number before its first product is not filled either: that product begins with the
+number in its registers. Everything else that comes to the buffer looks first whether it is still to be filled.
 """
 
 from __future__ import annotations
@@ -22,12 +25,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref as upstream
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects import linalg, memref
 
-from .builder import I32, I64, PTR, Builder, Value, constant
-from .forwarding import buffer_of, may_write, views_of
+from .builder import I8, I32, I64, PTR, Builder, Value, constant
+from .forwarding import VIEWS, buffer_of, may_write, views_of
 from .views import Number, View, address, as_value
 
 _EMPTY, _COPIED, _DIRECT = range(3)
@@ -136,6 +140,60 @@ class Postponed:
             same = isinstance(known, int) and known == own
             strides.append(known if same else b.select(direct, b.load(I64, slot, align=8), as_value(own)))
         return View(base, buffer.element, 0, buffer.sizes, tuple(strides))
+
+
+@dataclass
+class Unfilled:
+    """The fill of an accumulator, which its first product may do without."""
+
+    fill: linalg.FillOp
+    state: Value | None = None
+    """Where the flag is that it is still to be done."""
+
+    def starts(self, op: Operation) -> bool:
+        """Return whether an operation is a product that may begin with the number instead."""
+        return (
+            isinstance(op, linalg.MatmulOp) and op.outputs[0] is self.fill.outputs[0] and op.outputs[0] not in op.inputs
+        )
+
+    def note(self, b: Builder, *, is_left: bool) -> None:
+        """Note whether it is still to be done."""
+        b.store(constant(is_left, I8), self._state(b))
+
+    def is_left(self, b: Builder) -> Value:
+        """Return whether it is still to be done; from here on it is not."""
+        found = b.compare("icmp ne", b.load(I8, self._state(b)), constant(0, I8))
+        self.note(b, is_left=False)
+        return found
+
+    def _state(self, b: Builder) -> Value:
+        if self.state is None:
+            self.state = b.alloca(I8, 1)
+            b.entry.append(f"  store i8 0, {self.state.typed}")
+        return self.state
+
+
+def unfilled_accumulators(function: Operation) -> dict[Operation, list[Unfilled]]:
+    """Find the fills that products may do without, by all operations that come to their buffers."""
+    found: dict[Operation, list[Unfilled]] = {}
+    products = [op for op in function.walk() if isinstance(op, linalg.MatmulOp)]
+    for buffer in dict.fromkeys(op.outputs[0] for op in products if op.outputs[0] not in op.inputs):
+        uses = [use.operation for view in views_of(buffer) for use in view.uses if use.operation.name not in VIEWS]
+        users = list(dict.fromkeys(uses))
+        fills = [op for op in users if isinstance(op, linalg.FillOp)]
+        # Through control flow, calls and bodies of nests it would be met under other names, or in lanes.
+        is_plain = isinstance(buffer.owner, upstream.AllocOp) and all(
+            op.dialect_name() in _ON_BUFFERS and not isinstance(op.parent_op(), LinalgStructuredOperation)
+            for op in users
+        )
+        if is_plain and len(fills) == 1 and fills[0].outputs[0] is buffer:
+            wait = Unfilled(fills[0])
+            for op in users:
+                found.setdefault(op, []).append(wait)
+    return found
+
+
+_ON_BUFFERS = frozenset({"affine", "linalg", "memref"})
 
 
 def postponed_copies(function: Operation) -> dict[Operation, Postponed]:

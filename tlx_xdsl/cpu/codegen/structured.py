@@ -23,6 +23,7 @@ from tlx_xdsl.dialects.base.tensors import element_bits
 from .builder import FLOATS, I1, I64, Builder, Value, constant, register_type
 from .forwarding import Forwarded, buffer_of
 from .function import SCALARS, FunctionEmitter, emits, refused
+from .gathered_rows import Gather, write_gather
 from .matmul import write_product
 from .memory import affine_number, check_box
 from .nest import Access, Combiner, Nest, Quick, write_nest
@@ -134,6 +135,9 @@ def copy(fn: FunctionEmitter, op: memref.CopyOp) -> None:
     if op in fn.forwarding.skipped:
         check_box(fn, op, fn.views[op.source])
         return
+    if (gather := fn.gathers.get(op)) is not None:
+        _gathered(fn, gather, op)
+        return
     if (wait := fn.postponed.get(op)) is None:
         _move(fn, op, lambda strides: strides)
         return
@@ -143,6 +147,34 @@ def copy(fn: FunctionEmitter, op: memref.CopyOp) -> None:
     turns = source.strides[0] == 1 and source.strides[1] != 1
     whole = partial(_write_move, fn, replace(source, sizes=buffer.sizes), buffer) if turns else None
     wait.copy(fn.b, source, sizes, partial(_fill, fn, wait), lambda: _move(fn, op, lambda strides: strides), whole)
+
+
+def _gathered(fn: FunctionEmitter, gather: Gather, store: memref.CopyOp) -> None:
+    """Copy gathered rows to where they are stored, or by a tile where one of them may lie there."""
+    b, target, block = fn.b, fn.views[store.target], gather.loop.body.block
+
+    def source(number: Value) -> View:
+        fn.values[block.args[0]] = number
+        for op in block.ops:
+            if op is not gather.copy and op is not block.last_op:
+                fn.emit(op)
+        return fn.views[gather.copy.source]
+
+    def copy_row(number: Value, view: View) -> None:
+        sizes = (1, *map(_known, view.sizes[1:], target.sizes[1:]))
+        offset = add(b, target.offset, multiply(b, number, target.strides[0]))
+        row = target.with_(offset=offset, sizes=sizes, strides=target.strides)
+        check_box(fn, gather.copy, view)
+        check_box(fn, store, row)
+        _write_move(fn, replace(view, sizes=sizes), row)
+
+    def by_tile() -> None:
+        for op in (*gather.before, store):
+            del fn.gathers[op]
+            fn.emit(op)
+
+    end = fn.values[gather.loop.ub]
+    write_gather(b, end, lambda number: _apart(b, source(number), target), lambda at: copy_row(at, source(at)), by_tile)
 
 
 def _fill(fn: FunctionEmitter, wait: Postponed) -> None:
@@ -215,14 +247,18 @@ def matmul(fn: FunctionEmitter, op: linalg.MatmulOp) -> None:
     for value in op.inputs:
         if isinstance(value.owner, Operation) and (wait := fn.postponed.get(value.owner)) is not None:
             fn.views[value] = wait.operand(fn.b, fn.views[value], partial(_fill, fn, wait))
-    if not usual or not write_product(fn, *(fn.views[value] for value in operands)):
+    start = next((wait for wait in fn.unfilled.get(op, ()) if wait.starts(op)), None)
+    a, b, c = (fn.views[value] for value in operands)
+    if not usual or not write_product(fn, a, b, c, start):
+        if start is not None:
+            fn.fill(start)
         structured(fn, op)
 
 
 @emits(linalg.GenericOp, linalg.FillOp, linalg.ReduceOp, linalg.BatchMatmulOp)
 def structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
     """A nest over the dimensions of the operation, around its body."""
-    if op not in fn.forwarding.skipped and op not in fn.postponed:
+    if op not in fn.forwarding.skipped and op not in fn.postponed and op not in fn.gathers:
         _structured(fn, op)
 
 

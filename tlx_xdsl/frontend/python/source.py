@@ -304,6 +304,8 @@ def construct(node: ast.AST) -> str:
         "Subscript": "an item",
         "Attribute": "an attribute",
         "Match": "'match'",
+        "While": "'while' (a loop of the run is a 'for' over a range)",
+        "NamedExpr": "':='",
         "Await": "'await'",
         "Yield": "'yield'",
         "YieldFrom": "'yield'",

@@ -20,7 +20,7 @@ with 128 rows one head after the other is best, whose K and V then stay in the L
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any
 
 MAX_HEAD_DIM = 256
 """Elements of a head."""
@@ -43,7 +43,8 @@ _WARP_GROUP = 128
 """Threads of a task."""
 
 
-class Pieces(NamedTuple):
+@dataclass(frozen=True)
+class Pieces:
     """A head in shared memory: so many pieces of so many elements, a power of two; what is over is zero."""
 
     elements: int
@@ -107,6 +108,45 @@ class AttentionConfig:
     def is_o_in_q(self, dim: int, v_dim: int) -> bool:
         """Return whether O has to take the bytes of Q. A tile's Q is then loaded when the O before it has left."""
         return self.shared_bytes(dim, v_dim, o_in_q=False) > SHARED_BYTES
+
+    def tiling(self, dim: int, v_dim: int, **facts: Any) -> Tiling:
+        """Return the facts that a kernel is compiled for: heads of `dim` elements, of V `v_dim`, and `facts`."""
+        pieces, o_in_q = self.pieces(dim, v_dim), self.is_o_in_q(dim, v_dim)
+        return Tiling(self.consumers, self.registers, self.block_n, self.stages, *pieces, o_in_q, **facts)
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Facts that a kernel is compiled for: a configuration (`AttentionConfig`), and what it may rest on.
+
+    `qk` are the pieces of heads of Q and K, `v` those of V and O; with `o_in_q` O takes the bytes of Q. With `causal`
+    a row sees the keys up to its own, `uneven` says that later rows see more keys for this or another reason, and
+    `may_be_empty` that a row may meet a block of which it sees no key. `even`: the keys fill whole blocks. `turned`:
+    there is a cap or a `score_mod`. Tiles are those of `sequences` or of a grid, whose limits count from the last keys
+    with `bottom_right`. With `transposed` V has its keys last.
+    """
+
+    consumers: int
+    registers: int
+    block_n: int
+    stages: int
+    qk: Pieces
+    v: Pieces
+    o_in_q: bool
+    causal: bool
+    uneven: bool
+    even: bool = False
+    may_be_empty: bool = False
+    turned: bool = False
+    score_mod: Any = None
+    sequences: bool = False
+    bottom_right: bool = False
+    transposed: bool = False
+
+    @property
+    def block_m(self) -> int:
+        """Rows of a tile."""
+        return self.consumers * CONSUMER_ROWS
 
 
 SHORT = 1024

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..calls.launching import Launch, check_hopper, multiprocessors
-from ..calls.operands import Operand, check_shape, check_types, empty, operand
+from ..calls.operands import Operand, check_shape, check_types, empty
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..operators import attention as operators
@@ -28,7 +28,7 @@ from .backward.call import ATTENTION_BACKWARD
 from .config import CONSUMER_ROWS, AttentionConfig
 from .device import attention
 from .fp8.call import ATTENTION_FP8, is_fp8, refuse_fp8_options
-from .operands import DTYPES, check_heads, check_lse, check_rows, described_heads, factor_of
+from .operands import DTYPES, check_heads, check_lse, check_rows, described_heads, factor_of, operands_of
 from .options import (
     ALIGNMENTS,
     OPTION_SOURCES,
@@ -40,7 +40,9 @@ from .options import (
     read_options,
     refuse_options,
     score_arguments,
+    turns,
 )
+from .sequences import Grid
 
 
 def attention_forward(
@@ -143,7 +145,7 @@ def _launch(
     problem = _problem(q, k, v)
     batch, heads, queries, dim = problem.q.shape
     kv_heads, keys, v_dim = problem.v.shape[1:]
-    result, sums = operand(_NAME, "out", out), operand(_NAME, "lse", lse)
+    result, sums = operands_of(_NAME, out=out, lse=lse)
     check_types((problem.q, result), DTYPES)
     check_shape(result, (batch, heads, queries, v_dim), "that of 'q', with the head dim of 'v'")
     check_lse(problem.q, sums)
@@ -155,45 +157,31 @@ def _launch(
 
     limits = limits_for(options, queries, keys)
     chosen = config or config_for(options, options.causal, dim, v_dim, queries)
-    pieces, v_pieces = chosen.pieces(dim, v_dim)
+    is_limited = not (limits.lower is None and limits.upper is None)
+    tiling = chosen.tiling(
+        dim, v_dim, causal=limits.causal, uneven=limits.causal or limits.upper is not None,
+        even=keys % chosen.block_n == 0, may_be_empty=is_limited or options.score_mod is not None, **turns(options),
+    )  # fmt: skip
+    together = batch * heads if chosen.all_heads else 1
     arguments = {
-        "q_desc": described_heads(problem.q, CONSUMER_ROWS, pieces.elements),
-        "k_desc": described_heads(problem.k, chosen.block_n, pieces.elements),
-        "v_desc": described_heads(problem.v, chosen.block_n, v_pieces.elements),
-        "o_desc": described_heads(result, CONSUMER_ROWS, v_pieces.elements),
+        "q_desc": described_heads(problem.q, CONSUMER_ROWS, tiling.qk.elements),
+        "k_desc": described_heads(problem.k, chosen.block_n, tiling.qk.elements),
+        "v_desc": described_heads(problem.v, chosen.block_n, tiling.v.elements),
+        "o_desc": described_heads(result, CONSUMER_ROWS, tiling.v.elements),
         "lse_ptr": lse,
         "sm_scale": factor,
-        "BATCH_HEADS": batch * heads,
-        "HEADS": heads,
-        "GROUP": heads // kv_heads,
-        "Q_LENGTH": queries,
-        "KV_LENGTH": keys,
-        "HEADS_TOGETHER": batch * heads if chosen.all_heads else 1,
+        "source": Grid(batch * heads, heads, heads // kv_heads, queries, keys, together),
         "lower": limits.lower,
         "upper": limits.upper,
         "softcap": options.softcap,
         "sinks_ptr": sinks,
-        **score_arguments(problem.q, options, score_tensors),
-    }
-    constexprs = {
-        "CONSUMERS": chosen.consumers,
-        "REGISTERS": chosen.registers,
-        "BLOCK_N": chosen.block_n,
-        "NUM_STAGES": chosen.stages,
-        "PIECE": pieces.elements,
-        "PIECES": pieces.number,
-        "V_PIECE": v_pieces.elements,
-        "V_PIECES": v_pieces.number,
-        "O_IN_Q": chosen.is_o_in_q(dim, v_dim),
-        "CAUSAL": limits.causal,
-        "EVEN": keys % chosen.block_n == 0,
-        "SCORE_MOD": options.score_mod,
+        "score_args": score_arguments(problem.q, options, score_tensors),
     }
     tiles = -(-queries // chosen.block_m) * batch * heads
     grid = (min(tiles, programs or chosen.resident * multiprocessors(problem.q)),)
     sources = {"q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", **OPTION_SOURCES}
     return Launch.of(
-        attention, grid, arguments, constexprs, problem.q.device, sources, maxnreg=chosen.maxnreg
+        attention, grid, arguments, {"T": tiling}, problem.q.device, sources, maxnreg=chosen.maxnreg
     )  # fmt: skip
 
 
@@ -231,6 +219,6 @@ class _Problem(NamedTuple):
 
 def _problem(q: Any, k: Any, v: Any) -> _Problem:
     """The inputs, checked."""
-    found = _Problem(operand(_NAME, "q", q), operand(_NAME, "k", k), operand(_NAME, "v", v))
+    found = _Problem(*operands_of(_NAME, q=q, k=k, v=v))
     check_heads(*found)
     return found

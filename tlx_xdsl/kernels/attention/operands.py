@@ -27,6 +27,11 @@ _MAX_ROWS = (1 << 31) - 1
 """Rows of all heads are counted in 32 bits."""
 
 
+def operands_of(function: str, **values: Any) -> list[Operand]:
+    """Arguments of a function by their names as operands."""
+    return [operand(function, name, value) for name, value in values.items()]
+
+
 def check_heads(
     q: Operand, k: Operand, v: Operand, *, dtypes: Sequence[str] = DTYPES, head_dims: Sequence[int] | None = None
 ) -> None:
@@ -134,12 +139,12 @@ def described_heads(each: Operand, rows: int, width: int | None = None) -> Tenso
     return found
 
 
-def strides_in_units(each: Operand, name: str) -> dict[str, int]:
-    """`<name>_batch`, `_head` and `_row`: strides in units of 16 bytes, of heads that `described_heads` takes."""
+def strides_in_units(each: Operand) -> tuple[int, ...]:
+    """Strides of batches, heads and rows in units of 16 bytes, of heads that `described_heads` takes."""
     strides = row_strides(each)
     assert strides is not None
     unit = TMA_ALIGNMENT // each.element_bytes
-    return {f"{name}_{axis}": strides[at] // unit for at, axis in enumerate(("batch", "head", "row"))}
+    return tuple([stride // unit for stride in strides[:3]])
 
 
 def scale_of(of: Operand, name: str, value: Any) -> Operand | None:
@@ -159,10 +164,8 @@ def scale_of(of: Operand, name: str, value: Any) -> Operand | None:
     return found
 
 
-def scale_strides(name: str, scale: Operand | None) -> dict[str, int]:
+def scale_strides(scale: Operand | None) -> tuple[int, ...]:
     """Elements between the scales of neighbours, along batches and heads."""
     if scale is None or all(extent == 1 for extent in scale.shape):
-        found = (0, 0)
-    else:
-        found = (0, *scale.strides) if len(scale.shape) == 1 else scale.strides
-    return {f"{name}_batch": found[0], f"{name}_head": found[1]}
+        return 0, 0
+    return (0, *scale.strides) if len(scale.shape) == 1 else scale.strides

@@ -57,12 +57,12 @@ class Limits(NamedTuple):
 
 def read_options(
     function: str,
-    causal: bool,
-    window: Any,
-    align: str,
-    softcap: float | None,
-    score_mod: Any,
-    score_args: Sequence[Any],
+    causal: bool = False,
+    window: Any = None,
+    align: str = ALIGNMENTS[0],
+    softcap: float | None = None,
+    score_mod: Any = None,
+    score_args: Sequence[Any] = (),
 ) -> tuple[Options, tuple[Any, ...]]:
     """The options, and the tensors among the arguments of `score_mod`.
 
@@ -143,14 +143,18 @@ def named_tensors(options: Options, tensors: Sequence[Any]) -> dict[str, Any]:
     return {f"score_{at}": tensor for at, tensor in zip(places, tensors, strict=True)}
 
 
-OPTION_SOURCES = {"sinks_ptr": "sinks", **{f"score_{at}": f"score_{at}" for at in range(SCORE_ARGS)}}
+OPTION_SOURCES = {"sinks_ptr": "sinks", **{f"score_args[{at}]": f"score_{at}" for at in range(SCORE_ARGS)}}
 """The tensors of the options among those of a plan, by the kernels' names."""
 
 
-def score_arguments(q: Operand, options: Options, tensors: Sequence[Any]) -> dict[str, Any]:
-    """The arguments of `score_mod` by the kernels' names, None where there is none. Raises ValueError."""
+def score_arguments(q: Operand, options: Options, tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments of `score_mod` in their order. Raises ValueError."""
     found = named_tensors(options, tensors)
     for name, tensor in found.items():
         check_places((q, operand(q.function, f"score_args[{name.removeprefix('score_')}]", tensor)))
-    numbers = {f"score_{at}": number for at, number in enumerate(options.numbers) if number is not None}
-    return {**{f"score_{at}": None for at in range(SCORE_ARGS)}, **found, **numbers}
+    return tuple([found.get(f"score_{at}", number) for at, number in enumerate(options.numbers)])
+
+
+def turns(options: Options) -> dict[str, Any]:
+    """Return the facts about turned scores, as `Tiling` has them."""
+    return {"turned": not (options.softcap is None and options.score_mod is None), "score_mod": options.score_mod}

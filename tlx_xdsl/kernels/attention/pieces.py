@@ -10,12 +10,48 @@ zeros after a head's last column and writes nothing there, so pieces may reach b
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
 
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
 ROWS = tl.constexpr(64)
 """Rows of a consumer: those of one wgmma."""
+
+
+class Ring(NamedTuple):
+    """Blocks in shared memory, and barriers for each: `full` says that it is there, `empty` that it is free."""
+
+    buffers: Any
+    full: Any
+    empty: Any
+    pieces: Any
+    """Those of a block, a compile-time `config.Pieces`."""
+
+
+class Slot(NamedTuple):
+    """The pieces of one block of a ring, and its barriers."""
+
+    block: Any
+    full: Any
+    empty: Any
+
+
+@tlx_xdsl.jit
+def buffers_for(desc, COUNT: tl.constexpr, pieces, reuse=None):
+    """Buffers for COUNT blocks that a descriptor loads or stores."""
+    return tlx.local_alloc(desc.block_shape, tlx.dtype_of(desc), COUNT * pieces.number, reuse=reuse)
+
+
+@tlx_xdsl.jit
+def rings_of(k, v, COUNT: tl.constexpr, READERS: tl.constexpr, T: tl.constexpr):
+    """The rings of K and V (or of Q and dO), of COUNT blocks, which READERS tasks read."""
+    k_full = tlx.alloc_barriers(COUNT)
+    v_full = tlx.alloc_barriers(COUNT)
+    k_empty = tlx.alloc_barriers(COUNT, arrive_count=READERS)
+    v_empty = tlx.alloc_barriers(COUNT, arrive_count=READERS)
+    return Ring(k, k_full, k_empty, T.qk), Ring(v, v_full, v_empty, T.v)
 
 
 @tlx_xdsl.jit
@@ -25,34 +61,40 @@ def as_matrix(buffer):
 
 
 @tlx_xdsl.jit
-def load_block(desc, batch, head, row, buffer, full, empty, phase, BYTES: tl.constexpr):
-    """Producer: when `buffer` is free, load the block at `row` of a head to it."""
-    tlx.barrier_wait(empty, phase ^ 1)
-    tlx.barrier_expect_bytes(full, BYTES)
-    tlx.async_descriptor_load(desc, buffer, [batch, head, row, 0], full)
-
-
-@tlx_xdsl.jit
-def block_of(buffers, at, PIECES: tl.constexpr):
+def block_of(ring, at):
     """The pieces of the block at `at` of a ring."""
-    pieces = ()
-    for piece in tl.static_range(PIECES):
-        pieces += (buffers[at * PIECES + piece],)
-    return pieces
+    return [ring.buffers[at * ring.pieces.number + piece] for piece in range(ring.pieces.number)]
 
 
 @tlx_xdsl.jit
-def load_pieces(desc, where, head, row, block, full, empty, phase):
-    """Producer: when a block is free, load that at `row` of a head to it.
+def slot_of(ring, at, COUNT: tl.constexpr = None):
+    """A block of a ring, or its first COUNT pieces, with its barriers."""
+    return Slot(block_of(ring, at)[:COUNT], ring.full[at], ring.empty[at])
 
-    `where` are the coordinates before the head: the batch, or those of a ragged descriptor.
+
+@tlx_xdsl.jit
+def load_parts(desc, slot, parts, head, row, phase, numbers_ptr=None, numbers=None):
+    """Producer: when a block is free, load that at `row` of a head to it, with a number for each row if there are any.
+
+    Each of `parts` has the coordinates before the head of as many rows: the batch, a page, or those of a ragged
+    descriptor.
     """
+    block, full, empty = slot
     PIECE: tl.constexpr = block[0].shape[-1]
     BYTES: tl.constexpr = len(block) * block[0].shape[-2] * PIECE * tlx.size_of(tlx.dtype_of(desc))
     tlx.barrier_wait(empty, phase ^ 1)
-    tlx.barrier_expect_bytes(full, BYTES)
-    for piece in tl.static_range(len(block)):
-        tlx.async_descriptor_load(desc, block[piece], [*where, head, row, piece * PIECE], full)
+    tlx.barrier_expect_bytes(full, BYTES if numbers is None else BYTES + 4 * numbers.shape[0])
+    for at in tl.static_range(len(block)):
+        column = at // len(parts) * PIECE
+        tlx.async_descriptor_load(desc, block[at], [*parts[at % len(parts)], head, row, column], full)
+    if numbers is not None:
+        tlx.async_load(numbers_ptr, numbers, bulk=True, barrier=full)
+
+
+@tlx_xdsl.jit
+def load_pieces(desc, slot, where, head, row, phase):
+    """Producer: load the block at `row` of a head, whose rows are all of `where` (`load_parts`)."""
+    load_parts(desc, slot, (where,), head, row, phase)
 
 
 @tlx_xdsl.jit
@@ -65,39 +107,27 @@ def scores_of(q, k):
 
 
 @tlx_xdsl.jit
-def zeros_of(ROWS: tl.constexpr, PIECE: tl.constexpr, PIECES: tl.constexpr):
-    """Sums that are zero."""
-    acc = ()
-    for _ in tl.static_range(PIECES):
-        acc += (tl.zeros((ROWS, PIECE), tl.float32),)
-    return acc
+def zeros_of(ROWS: tl.constexpr, COLUMNS: tl.constexpr, COUNT: tl.constexpr):
+    """Sums that are zero, of COUNT pieces."""
+    return [tl.zeros((ROWS, COLUMNS), tl.float32) for _ in range(COUNT)]
 
 
 @tlx_xdsl.jit
 def add_values(p, v, acc):
     """Issue acc += P V of a block, one product for each piece."""
-    sums = ()
-    for piece in tl.static_range(len(acc)):
-        sums += (tlx.async_dot(p, as_matrix(v[piece]), acc[piece]),)
-    return sums
+    return [tlx.async_dot(p, as_matrix(v[piece]), acc[piece]) for piece in range(len(acc))]
 
 
 @tlx_xdsl.jit
 def wait_for(acc):
     """The sums, when no product is in flight any more."""
-    sums = ()
-    for piece in tl.static_range(len(acc)):
-        sums += (tlx.async_dot_wait(0, acc[piece]),)
-    return sums
+    return [tlx.async_dot_wait(0, each) for each in acc]
 
 
 @tlx_xdsl.jit
 def times(acc, factor):
     """The sums, each row times its factor."""
-    sums = ()
-    for piece in tl.static_range(len(acc)):
-        sums += (acc[piece] * factor[:, None],)
-    return sums
+    return [each * factor[:, None] for each in acc]
 
 
 @tlx_xdsl.jit

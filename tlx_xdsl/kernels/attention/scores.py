@@ -13,6 +13,7 @@ are no numbers: MAY_BE_EMPTY has the functions subtract zero there. A row that n
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false
 
 import math
+from typing import Any, NamedTuple
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
@@ -22,14 +23,23 @@ LOG2_E = tl.constexpr(math.log2(math.e))
 LN_2 = tl.constexpr(math.log(2))
 
 
+class Scoring(NamedTuple):
+    """Factors and options of scores; None is no such option."""
+
+    scale: Any
+    power: Any
+    """The factor of scores that are turned, to powers of two."""
+    softcap: Any
+    sinks: Any
+    args: Any
+
+
 @tlx_xdsl.jit
-def present(values):
-    """Return the items of a tuple that are not None."""
-    found = ()
-    for index in tl.static_range(len(values)):
-        if values[index] is not None:
-            found = (*found, values[index])
-    return found
+def scale_of(scale_ptr, batch, head, strides):
+    """The scale of a head of K or V; 1 without any."""
+    if scale_ptr is None:
+        return 1.0
+    return tl.load(scale_ptr + batch * strides[0] + head * strides[1])
 
 
 @tlx_xdsl.jit
@@ -40,14 +50,14 @@ def capped(scores, softcap, sm_scale):
 
 
 @tlx_xdsl.jit
-def turned_scores(scores, sm_scale, softcap, place, first_key, score_args, SCORE_MOD: tl.constexpr):
+def turned_scores(scores, scoring, place, first_key, SCORE_MOD: tl.constexpr):
     """Scores in natural units, capped and as SCORE_MOD has them; `place` is batch, head and first row."""
-    scores = scores * sm_scale if softcap is None else capped(scores, softcap, sm_scale)
+    scores = scores * scoring.scale if scoring.softcap is None else capped(scores, scoring.softcap, scoring.scale)
     if SCORE_MOD is not None:
         batch, head, first_row = place
         rows = first_row + tl.arange(0, scores.shape[0])
         keys = first_key + tl.arange(0, scores.shape[1])
-        scores = SCORE_MOD(scores, batch, head, rows[:, None], keys[None, :], *score_args)
+        scores = SCORE_MOD(scores, batch, head, rows[:, None], keys[None, :], *scoring.args)
     return scores
 
 
@@ -79,15 +89,16 @@ def subtracted(m, MAY_BE_EMPTY: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def first_softmax(scores, scale, MAY_BE_EMPTY: tl.constexpr = False):
-    """Probabilities before the division, their rows' maximum (scaled) and sum."""
+def first_softmax(scores, scale, MAY_BE_EMPTY: tl.constexpr = False, BITS: tl.constexpr = 0):
+    """Probabilities before the division, times 2 ** BITS, their rows' maximum (scaled) and sum."""
     m = tl.max(scores, 1) * scale
-    p = tl.math.exp2(scores * scale - subtracted(m, MAY_BE_EMPTY)[:, None])
+    top = subtracted(m, MAY_BE_EMPTY)
+    p = tl.math.exp2(scores * scale - (top - BITS if BITS else top)[:, None])
     return p, m, tl.sum(p, 1)
 
 
 @tlx_xdsl.jit
-def next_softmax(scores, scale, m, total, MAY_BE_EMPTY: tl.constexpr = False):
+def next_softmax(scores, scale, m, total, MAY_BE_EMPTY: tl.constexpr = False, BITS: tl.constexpr = 0):
     """The same for another block, with the factor that rescales what was computed before.
 
     The sum stands before that factor: ptxas then lets the shuffles of the sum run while the accumulator is rescaled, in
@@ -95,7 +106,7 @@ def next_softmax(scores, scale, m, total, MAY_BE_EMPTY: tl.constexpr = False):
     """
     m_new = tl.maximum(m, tl.max(scores, 1) * scale)
     top = subtracted(m_new, MAY_BE_EMPTY)
-    p = tl.math.exp2(scores * scale - top[:, None])
+    p = tl.math.exp2(scores * scale - (top - BITS if BITS else top)[:, None])
     block_total = tl.sum(p, 1)
     alpha = tl.math.exp2(m - top)
     return p, m_new, total * alpha + block_total, alpha

@@ -2,7 +2,7 @@
 
 Tensors are (rows of all sequences, heads, head dim), in any order of memory whose last dimension is contiguous, such as
 parts of one (rows, 3, heads, dim). Prefix sums on the GPU say where sequences begin and end: the host never waits for
-them, and a plan or a captured graph serves all sums. The kernel is in `varlen_device`.
+them, and a plan or a captured graph serves all sums. The kernel is in `device`.
 
     out = attention_varlen(q, k, v, cu_seqlens, causal=True)
     out, lse = attention_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, return_lse=True)
@@ -19,23 +19,20 @@ from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 from ..calls.launching import Launch, Launches, check_hopper, multiprocessors
 from ..calls.operands import (
-    TMA_ALIGNMENT,
     Operand,
-    check_alignment,
     check_places,
     check_shape,
     check_types,
     describe,
     empty,
-    operand,
-    row_strides,
 )
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import WORKSPACE, Prepared
 from ..gemm.grouped.call import LARGEST_EXTENT, MAX_ROWS
 from ..operators import attention as operators
 from .config import CONSUMER_ROWS, AttentionConfig
-from .operands import DTYPES, check_heads, factor_of
+from .device import attention, clear_counter
+from .operands import DTYPES, check_heads, described_heads, factor_of, operands_of
 from .options import (
     OPTION_SOURCES,
     Options,
@@ -45,8 +42,9 @@ from .options import (
     named_tensors,
     read_options,
     score_arguments,
+    turns,
 )
-from .varlen_device import attention_varlen as varlen_kernel, clear_counter
+from .sequences import Sequences
 
 CACHED_BYTES = 16 << 20
 """K and V of the heads that take their tiles in turn: a third of the L2 cache, which all programs use at once."""
@@ -103,9 +101,7 @@ def attention_varlen_launch(
     `lse` is contiguous. `programs` is how many share the tiles, by default the GPU's multiprocessors. `options` are
     `causal`, `window`, `align`, `softcap` and `score_mod`. Raises as `varlen` does.
     """
-    given: dict[str, Any] = {"causal": False, "window": None, "align": "top-left", "softcap": None, "score_mod": None}
-    given |= options
-    asked, tensors = read_options(_NAME, score_args=score_args, **given)
+    asked, tensors = read_options(_NAME, score_args=score_args, **options)
     return _launches((q, k, v, out, lse, cu_seqlens_q, cu_seqlens_k, sinks, *tensors), asked, scale, config, programs)
 
 
@@ -142,14 +138,14 @@ class _Problem(NamedTuple):
 
 def _read(q: Any, k: Any, v: Any, q_sums: Any, k_sums: Any) -> _Problem:
     """The inputs, checked."""
-    heads = [operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v))]
+    heads = operands_of(_NAME, q=q, k=k, v=v)
     for each in heads:
         if len(each.shape) != 3:
             raise ValueError(f"{each.what}: expected (rows, heads, head dim), got the shape {each.shape}")
         if each.shape[0] * each.shape[1] > LARGEST_EXTENT or each.shape[0] > MAX_ROWS:
             raise ValueError(f"{each.what}: expected at most {MAX_ROWS} rows, got {each.shape[0]}")
     check_heads(_as_batch(heads[0]), _as_batch(heads[1]), _as_batch(heads[2]))
-    sums = [operand(_NAME, name, value) for name, value in (("cu_seqlens_q", q_sums), ("cu_seqlens_k", k_sums))]
+    sums = operands_of(_NAME, cu_seqlens_q=q_sums, cu_seqlens_k=k_sums)
     for each in sums:
         if each.dtype != "i32":
             raise TypeError(f"{each.what}: expected elements of type int32, got {each.value.dtype}")
@@ -173,29 +169,10 @@ def _as_batch(each: Operand) -> Operand:
     )  # fmt: skip
 
 
-def _strides(each: Operand) -> tuple[int, int]:
-    """The elements from row to row, and from head to head. Raises ValueError for memory that TMA can't read."""
-    check_alignment(each)
-    strides = row_strides(each)
-    if strides is None:
-        raise ValueError(
-            f"{each.what}: expected heads that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
-            f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides}"
-        )
-    return strides[0], strides[1]
-
-
-def _described(each: Operand, rows: int, columns: int) -> TensorDescriptor:
-    """A descriptor of the rows of all sequences."""
-    count, heads, dim = each.shape
-    row, head = _strides(each)
-    return describe(each.value, (1, heads, count, dim), (count * row, head, row, 1), (1, 1, rows, columns))
-
-
 def _ragged(each: Operand, rows: int, columns: int) -> TensorDescriptor:
     """A descriptor of rows that are cut where a sequence ends; `gemm/grouped/parts` explains its numbers."""
     _, heads, dim = each.shape
-    row, head = _strides(each)
+    _, head, row, _ = described_heads(_as_batch(each), rows, columns).strides
     shape = (LARGEST_EXTENT, LARGEST_EXTENT, heads, MAX_ROWS, dim)
     return describe(each.value, shape, ((1 << 34) - row, row, head, row, 1), (1, 1, 1, rows, columns))
 
@@ -224,7 +201,7 @@ def _launches(
     problem = _read(q, k, v, q_sums, k_sums)
     rows, heads, dim = problem.q.shape
     keys, kv_heads, v_dim = problem.v.shape
-    result, sums = operand(_NAME, "out", out), operand(_NAME, "lse", lse)
+    result, sums = operands_of(_NAME, out=out, lse=lse)
     check_types((problem.q, result), DTYPES)
     check_shape(result, (rows, heads, v_dim), "that of 'q', with the head dim of 'v'")
     check_shape(sums, (heads, rows), "heads and rows of 'q'")
@@ -239,54 +216,37 @@ def _launches(
     is_causal = upper == 0 and options.align == "top-left"
     group, sequences = heads // kv_heads, problem.sequences
     chosen = config or config_for(options, is_causal, dim, v_dim, -(-rows // sequences))
-    pieces, v_pieces = chosen.pieces(dim, v_dim)
+    is_limited = not (lower is None and upper is None)
+    tiling = chosen.tiling(
+        dim, v_dim, causal=is_causal, uneven=upper is not None, may_be_empty=True, sequences=True,
+        bottom_right=options.align == "bottom-right" and is_limited, **turns(options),
+    )  # fmt: skip
     counter = empty(problem.q, (COUNTERS,), "fp32")
+    together = heads_together(heads, group, -(-keys // sequences), (dim + v_dim) * 2)
     arguments = {
-        "q_desc": _described(problem.q, CONSUMER_ROWS, pieces.elements),
-        "k_desc": _described(problem.k, chosen.block_n, pieces.elements),
-        "v_desc": _ragged(problem.v, chosen.block_n, v_pieces.elements),
-        "o_desc": _ragged(result, CONSUMER_ROWS, v_pieces.elements),
+        "q_desc": described_heads(_as_batch(problem.q), CONSUMER_ROWS, tiling.qk.elements),
+        "k_desc": described_heads(_as_batch(problem.k), chosen.block_n, tiling.qk.elements),
+        "v_desc": _ragged(problem.v, chosen.block_n, tiling.v.elements),
+        "o_desc": _ragged(result, CONSUMER_ROWS, tiling.v.elements),
         "lse_ptr": lse,
-        "q_sums_ptr": q_sums,
-        "k_sums_ptr": k_sums,
-        "counter_ptr": counter,
         "sm_scale": factor,
-        "Q_ROWS": rows,
-        "K_ROWS": keys,
-        "SEQUENCES": sequences,
-        "HEADS": heads,
-        "GROUP": group,
-        "HEADS_TOGETHER": heads_together(heads, group, -(-keys // sequences), (dim + v_dim) * 2),
+        "source": Sequences(q_sums, k_sums, counter, rows, keys, sequences, heads, group, together),
         "lower": lower,
         "upper": None if is_causal else upper,
         "softcap": options.softcap,
         "sinks_ptr": sinks,
-        **score_arguments(problem.q, options, score_tensors),
-    }
-    constexprs = {
-        "CONSUMERS": chosen.consumers,
-        "REGISTERS": chosen.registers,
-        "BLOCK_N": chosen.block_n,
-        "NUM_STAGES": chosen.stages,
-        "PIECE": pieces.elements,
-        "PIECES": pieces.number,
-        "V_PIECE": v_pieces.elements,
-        "V_PIECES": v_pieces.number,
-        "O_IN_Q": chosen.is_o_in_q(dim, v_dim),
-        "CAUSAL": is_causal,
-        "BOTTOM_RIGHT": options.align == "bottom-right" and not (lower is None and upper is None),
-        "SCORE_MOD": options.score_mod,
+        "score_args": score_arguments(problem.q, options, score_tensors),
     }
     # Each sequence may end in a tile that is not full.
     tiles = (rows // chosen.block_m + sequences) * heads
     grid = (min(tiles, programs or chosen.resident * multiprocessors(problem.q)),)
     device = problem.q.device
     before = Launch(clear_counter, (1,), {"counter_ptr": counter}, {}, device, num_warps=1, sources=_SOURCES)
-    main = Launch.of(varlen_kernel, grid, arguments, constexprs, device, _SOURCES, maxnreg=chosen.maxnreg)
+    main = Launch.of(attention, grid, arguments, {"T": tiling}, device, _SOURCES, maxnreg=chosen.maxnreg)
     return Launches((before, main), counter)
 
 
 _SOURCES = {
-    "q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", "q_sums_ptr": "q_sums",
-    "k_sums_ptr": "k_sums", "counter_ptr": WORKSPACE, **OPTION_SOURCES,
+    "q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", "source[0]": "q_sums",
+    "source[1]": "k_sums", "source[2]": WORKSPACE, "counter_ptr": WORKSPACE, **OPTION_SOURCES,
 }  # fmt: skip

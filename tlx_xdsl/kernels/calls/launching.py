@@ -83,7 +83,7 @@ class Launch:
     @property
     def values(self) -> list[Any]:
         """The arguments of the driver: items of tuples one by one, without what the kernel is compiled for."""
-        return [each for value in self.arguments.values() for each in _items(value)]
+        return [each for _, each in leaves(self.arguments)]
 
     def bind(self) -> Callable[[], Any]:
         """A function that runs the kernel each time that it is called, on the stream that is current now.
@@ -179,10 +179,16 @@ class Launches:
         return replace(results[-1], warnings=warnings)
 
 
-def _items(value: Any) -> list[Any]:
-    if isinstance(value, tuple):
-        return [each for item in cast("tuple[Any, ...]", value) for each in _items(item)]
-    return [] if is_constant(value) else [value]
+def leaves(arguments: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The arguments of the driver by their names, items of tuples one by one, as `name[0]`; no constants."""
+    found: list[tuple[str, Any]] = []
+    for name, value in arguments.items():
+        if isinstance(value, tuple):
+            items = enumerate(cast("tuple[Any, ...]", value))
+            found += leaves({f"{name}[{at}]": item for at, item in items})
+        elif not is_constant(value):
+            found.append((name, value))
+    return found
 
 
 @functools.cache

@@ -284,6 +284,13 @@ def unit_of(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
     return UNIT if are_multiples and all(map(is_aligned, operands)) else 1
 
 
+def width_of(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
+    """Elements of 16 bytes where rows of one number begin equally far from multiples of 16 bytes; else 1."""
+    width = TMA_ALIGNMENT // operands[0].element_bytes
+    are_alike = len({each.distance % width for each in rows}) == 1
+    return width if are_alike and all(map(is_aligned, operands)) else 1
+
+
 # --- private functions of torch ---------------------------------------------------------------------------------------
 #
 # Calls are fast by these; what does the same takes their place where a version of torch lacks one. Torch promises none

@@ -27,7 +27,7 @@ from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDrive
 from tlx_xdsl.runtime.launch.launch_graph import LaunchGraph
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
 
-from .launching import Launch
+from .launching import Launch, leaves
 from .operands import current_raw_stream, empty_strided, is_capturing, torch_module
 from .workspaces import COUNTER_BYTES, WORKSPACES, Piece, aligned, captured
 
@@ -246,7 +246,7 @@ def _uses(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, li
     """Return the arguments that have the address of each tensor."""
     found: dict[str, list[Use]] = {name: [] for name in prepared.tensors}
     for launch, movable in zip(prepared.launches, movables, strict=True):
-        for name, value in launch.arguments.items():
+        for name, value in leaves(launch.arguments):
             memory = value.base if is_descriptor(value) else value
             if not hasattr(memory, "data_ptr"):
                 continue

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..gemm.tiles import GemmConfig
+
 
 @dataclass(frozen=True)
 class ProductConfig:
@@ -29,6 +31,9 @@ class ProductConfig:
     """Pieces of a tile's rows, which are sent and signalled one by one (`all_gather_gemm`), or None: chosen."""
 
     @property
-    def parts(self) -> int:
-        """Consumers that share a tile."""
-        return 1 if self.pingpong else self.consumers
+    def tile(self) -> GemmConfig:
+        """The tile as products of one GPU have it."""
+        return GemmConfig(
+            "pingpong" if self.pingpong else "cooperative", self.block_m, self.block_n, self.block_k, self.stages,
+            self.block_n // self.part_n, self.buffers, self.group_m, consumers=self.consumers,
+        )  # fmt: skip

@@ -25,15 +25,15 @@ the beginning. Memory on each rank: world * M * K * 2 bytes, of which the own ro
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false, reportOptionalSubscript=false
 
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..gemm.cooperative import load_strips, tile_rings, wait_for_stage
-from ..gemm.device import divided, tile_offsets
-from ..gemm.epilogue import store_tile
+from ..gemm.device import divided, load_step, multiply_tile, ring_of, tile_offsets, tile_rings, wait_for_stage
+from ..gemm.epilogue import Result, result_buffers, store_tile
 from ..rings import next_place
-from .gemm_scatter import multiplied_tile
 from .signals import FIRST, after, announce_launch, count_program, counters, launch_number, publish
 
 COPIED = tl.constexpr(1024)
@@ -74,16 +74,29 @@ def copy_piece(a, targets, K, ROWS: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl
         at += AT_ONCE * K
 
 
+class Sending(NamedTuple):
+    """Rows that a rank sends in launch `number`: `m` rows of `k` elements, to the others' memory for all rows."""
+
+    a: Any
+    gathered: Any
+    pads: Any
+    rank: Any
+    number: Any
+    m: Any
+    k: Any
+
+
 @tlx_xdsl.jit
 def send_band(
-    a, gathered, pads, rank, copier, copiers, row, rows, M, K, FIRST_RANK: tl.constexpr, RANKS: tl.constexpr,
+    sending, copier, copiers, row, rows, FIRST_RANK: tl.constexpr, RANKS: tl.constexpr,
     BLOCK_M: tl.constexpr, PIECE: tl.constexpr, CHUNK: tl.constexpr, COPIED: tl.constexpr,
 ):  # fmt: skip
     """Store a copier's pieces of rows `row` to `row + rows` to RANKS ranks, and signal each.
 
     The first of these is FIRST_RANK places before this one.
     """
-    world: tl.constexpr = tlx.world_size(pads)
+    rank, M, K = sending.rank, sending.m, sending.k
+    world: tl.constexpr = tlx.world_size(sending.pads)
     chunks = chunks_of(K, CHUNK)
     BLOCK: tl.constexpr = COPIED if CHUNK == 0 else min(COPIED, CHUNK)
     AT_ONCE: tl.constexpr = COPIED // BLOCK
@@ -94,28 +107,28 @@ def send_band(
         targets = ()
         for i in tl.static_range(RANKS):
             to = after(rank, world - FIRST_RANK - i, world)
-            targets += (tlx.peer(gathered, to) + (rank * M).to(tl.int64) * K + at,)
-        copy_piece(a + at, targets, K, PIECE, CHUNK, BLOCK, AT_ONCE)
+            targets += (tlx.peer(sending.gathered, to) + (rank * M).to(tl.int64) * K + at,)
+        copy_piece(sending.a + at, targets, K, PIECE, CHUNK, BLOCK, AT_ONCE)
         publish()
-        counter = arrivals_of_rows(pads, rank, first // BLOCK_M, chunk, M // BLOCK_M, chunks)
+        counter = arrivals_of_rows(sending.pads, rank, first // BLOCK_M, chunk, M // BLOCK_M, chunks)
         for i in tl.static_range(RANKS):
-            tlx.signal(counters(pads, after(rank, world - FIRST_RANK - i, world)), counter, sem="relaxed")
+            tlx.signal(counters(sending.pads, after(rank, world - FIRST_RANK - i, world)), counter, sem="relaxed")
 
 
 @tlx_xdsl.jit
 def send_rows(
-    a, gathered, pads, rank, launch, copier, copiers, M, K, BAND, BLOCK_M: tl.constexpr, PIECE: tl.constexpr,
+    sending, copier, copiers, BAND, BLOCK_M: tl.constexpr, PIECE: tl.constexpr,
     CHUNK: tl.constexpr, COPIED: tl.constexpr, TOGETHER: tl.constexpr, LIMIT: tl.constexpr,
 ):  # fmt: skip
     """A copier: store the rank's rows to all others, to one after the other or to all TOGETHER."""
-    world: tl.constexpr = tlx.world_size(pads)
+    world: tl.constexpr = tlx.world_size(sending.pads)
     for i in tl.static_range(1, world):
-        to = after(rank, world - i, world)
-        tlx.wait_signal(counters(pads, rank), FIRST + to, launch, limit_ns=LIMIT)
+        to = after(sending.rank, world - i, world)
+        tlx.wait_signal(counters(sending.pads, sending.rank), FIRST + to, sending.number, limit_ns=LIMIT)
         if not TOGETHER or i == world - 1:
-            for row in range(0, M, BAND):
+            for row in range(0, sending.m, BAND):
                 send_band(
-                    a, gathered, pads, rank, copier, copiers, row, tl.minimum(BAND, M - row), M, K,
+                    sending, copier, copiers, row, tl.minimum(BAND, sending.m - row),
                     1 if TOGETHER else i, world - 1 if TOGETHER else 1, BLOCK_M, PIECE, CHUNK, COPIED,
                 )  # fmt: skip
 
@@ -129,112 +142,88 @@ def source_and_tile(item, rank, owned, by_owner, world: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def multiply_tiles(
-    a, b, full, empty, out, c, items, rank, owned, by_owner, order, M, N, num_k, part: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PART_N: tl.constexpr,
-    BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr,
-    world: tl.constexpr,
-):  # fmt: skip
+def multiply_tiles(ring, out, items, rank, owned, by_owner, num_k, part: tl.constexpr, world: tl.constexpr):
     """A consumer: multiply its part of each tile of the program, and store that."""
+    TILE: tl.constexpr = ring.form.tile
     stage = 0
     phase = 0
     for item in range(items):
         source, tile = source_and_tile(item, rank, owned, by_owner, world)
-        off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
-        sums, stage, phase = multiplied_tile(
-            a, b, full, empty, stage, phase, num_k, part, CONSUMERS, NUM_STAGES, False, B_COLUMNS
-        )
-        store_tile(
-            sums, out, c, part, source * M + off_m + part * (BLOCK_M // CONSUMERS), off_n, M, N,
-            (None, None), (None, None), None, None, 0, PART_N, BUFFERS, False, False, False, None,
-        )  # fmt: skip
+        off_m, off_n = tile_offsets(tile, out.sizes, TILE.block_m, TILE.block_n, TILE.group_m)
+        sums, stage, phase = multiply_tile(ring, stage, phase, 0, num_k, part)
+        store_tile(sums, out, part, source * out.sizes.m + off_m + part * TILE.rows, off_n, 0)
     tlx.async_descriptor_store_wait(0)
 
 
 @tlx_xdsl.jit
 def all_gather_gemm(
-    a, a_desc, gathered, gathered_desc, b_desc, c_desc, pads, M, N, K, BAND,
-    GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
-    PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, B_COLUMNS: tl.constexpr,
-    CONSUMERS: tl.constexpr, PIECE: tl.constexpr, CHUNK: tl.constexpr, COPIED: tl.constexpr,
+    a, a_desc, gathered, gathered_desc, b_desc, c_desc, pads, sizes, by_owner, BAND,
+    FORM: tl.constexpr, PIECE: tl.constexpr, CHUNK: tl.constexpr, COPIED: tl.constexpr,
     TOGETHER: tl.constexpr, COPIERS: tl.constexpr, LIMIT: tl.constexpr = None,
 ):  # fmt: skip
     """C = the rows of A of all ranks, M each, times B; see the file's top.
 
     `a` are this rank's rows, `gathered` has room for all, (world * M, K), and `gathered_desc` is of this rank's memory
-    there. OWNER_FACTOR and OWNER_SHIFT divide by the tiles of the rows of one rank. Copiers send
-    BAND rows after each other, a multiple of BLOCK_M, and have COPIED elements in flight each, which divide a piece.
+    there. `by_owner` divides by the tiles of the rows of one rank. Copiers send
+    BAND rows after each other, a multiple of the tile's, and have COPIED elements in flight each, which divide a piece.
     """
     world: tl.constexpr = tlx.world_size(pads)
-    PART_M: tl.constexpr = BLOCK_M // CONSUMERS
+    TILE: tl.constexpr = FORM.tile
+    BLOCK_M: tl.constexpr = TILE.block_m
+    CONSUMERS: tl.constexpr = TILE.consumers
     tl.static_assert(CONSUMERS >= 2, "the first consumer is the default task, and others have a task of their own")
-    dtype: tl.constexpr = tlx.dtype_of(a_desc)
-    STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
 
     rank = tlx.rank(pads)
     launch = launch_number(pads)
     announce_launch(pads, rank, launch)
 
-    order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
-    by_owner = (OWNER_FACTOR, OWNER_SHIFT)
-    owned = M // BLOCK_M * tl.cdiv(N, BLOCK_N)
+    M, K = sizes.m, sizes.k
+    owned = M // BLOCK_M * tl.cdiv(sizes.n, TILE.block_n)
     items = tl.cdiv(owned * world - tl.program_id(0), tl.num_programs(0))
-    num_k = tl.cdiv(K, BLOCK_K)
+    num_k = tl.cdiv(K, TILE.block_k)
     chunks = chunks_of(K, CHUNK)
     steps = num_k // chunks
 
-    tiles_a, b = tile_rings(dtype, CONSUMERS, PART_M, (BLOCK_N, 0), BLOCK_K, NUM_STAGES, False, B_COLUMNS)
-    c = tlx.local_alloc((PART_M, PART_N), tlx.dtype_of(c_desc), CONSUMERS * BUFFERS)
-    full = tlx.alloc_barriers(NUM_STAGES)
-    empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS)
-
-    out = (c_desc, None, 0, 0)
+    tiles = tile_rings(tlx.dtype_of(a_desc), FORM)
+    c = result_buffers(tlx.dtype_of(c_desc), FORM)
+    ring = ring_of(tiles, FORM)
+    out = Result(c_desc, None, 0, 0, (), (), None, sizes, FORM, c, None)
     # Two consumers have the registers of a thread block of three warp groups, of which the last is for the other tasks.
     with tlx.async_tasks(no_ending_cluster_sync=True):
         with tlx.async_task("default"):  # the first consumer
-            multiply_tiles(
-                tiles_a, b, full, empty, out, c, items, rank, owned, by_owner, order, M, N, num_k, 0,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, B_COLUMNS, CONSUMERS, world,
-            )  # fmt: skip
+            multiply_tiles(ring, out, items, rank, owned, by_owner, num_k, 0, world)
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS - 1, registers=232):  # the others
             part: tl.constexpr = tlx.async_task_replica_id() + 1
-            multiply_tiles(
-                tiles_a, b, full, empty, out, c, items, rank, owned, by_owner, order, M, N, num_k, part,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, B_COLUMNS, CONSUMERS, world,
-            )  # fmt: skip
+            multiply_tiles(ring, out, items, rank, owned, by_owner, num_k, part, world)
 
         with tlx.async_task(num_warps=1, registers=40):  # producer
             stage = 0
             phase = 0
             for item in range(items):
                 source, tile = source_and_tile(item, rank, owned, by_owner, world)
-                off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
+                off_m, off_n = tile_offsets(tile, sizes, BLOCK_M, TILE.block_n, TILE.group_m)
                 for chunk in range(chunks):
                     if source != rank:
                         counter = arrivals_of_rows(pads, source, off_m // BLOCK_M, chunk, M // BLOCK_M, chunks)
                         tlx.wait_signal(counters(pads, rank), counter, launch * (BLOCK_M // PIECE), limit_ns=LIMIT)
                         tlx.fence("async_global")
                     for k in range(chunk * steps, (chunk + 1) * steps):
-                        wait_for_stage(empty, None, stage, phase, 0, 1)
+                        wait_for_stage(ring, stage, phase)
+                        off_k = k * TILE.block_k
                         if source == rank:
-                            load_strips(
-                                a_desc, (b_desc,), tiles_a, b, full, stage, off_m, (off_n,), k, 0,
-                                False, B_COLUMNS, CONSUMERS, 1, PART_M, BLOCK_K, STAGE_BYTES,
-                            )  # fmt: skip
+                            load_step(ring, a_desc, (b_desc,), stage, off_m, (off_n,), off_k)
                         else:
-                            load_strips(
-                                gathered_desc, (b_desc,), tiles_a, b, full, stage, source * M + off_m, (off_n,), k, 0,
-                                False, B_COLUMNS, CONSUMERS, 1, PART_M, BLOCK_K, STAGE_BYTES,
-                            )  # fmt: skip
-                        stage, phase = next_place(stage, phase, NUM_STAGES)
+                            load_step(ring, gathered_desc, (b_desc,), stage, source * M + off_m, (off_n,), off_k)
+                        stage, phase = next_place(stage, phase, TILE.stages)
 
             count_program(pads, launch)
 
         with tlx.async_task(num_warps=1, replicate=COPIERS, registers=40):  # copiers
             copier = tl.program_id(0) * COPIERS + tlx.async_task_replica_id()
+            copiers = tl.num_programs(0) * COPIERS
+            # Not a variable, whose numbers would be those of the run: `world` unrolls loops.
             send_rows(
-                a, gathered, pads, rank, launch, copier, tl.num_programs(0) * COPIERS, M, K, BAND,
+                Sending(a, gathered, pads, rank, launch, M, K), copier, copiers, BAND,
                 BLOCK_M, PIECE, CHUNK, COPIED, TOGETHER, LIMIT,
             )  # fmt: skip

@@ -16,6 +16,10 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
 * `staging` and `outgoing` are no matrices, but parts of a tile, as they lie in shared memory: [source][tile][consumer].
 * Reuse. Nothing is stored to a rank before it has begun this launch (`began`): it then has read what came in the last.
 
+In turn. Where a tile is one consumer's (`pingpong`), each has every second tile, as in `gemm.pingpong`: one sends its
+tile, or adds what the others have sent, while the other multiplies. Pays where K, of which each rank has a part, is
+short.
+
 Edges. An owner's last tile may have rows of the next owner; they are multiplied and not stored. N may be any that TMA
 can read and write. Signals: one for each tile of another rank, and world - 1 for the beginning. Memory on each rank:
 world * tiles of an owner * BLOCK_M * BLOCK_N * 2 bytes, so M * N * 2 but for edges, and SLOTS tiles for each program. A
@@ -26,18 +30,55 @@ tile has a multiple of what a copier has in flight.
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false, reportOptionalSubscript=false
 
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..gemm.cooperative import load_strips, multiplied, released, tile_rings, wait_for_stage, waited
-from ..gemm.device import divided, operand, tile_offsets
+from ..gemm.device import (
+    divided,
+    load_steps,
+    multiply_in_turn,
+    multiply_tile,
+    released,
+    ring_of,
+    tile_offsets,
+    tile_rings,
+    waited,
+)
 from ..gemm.epilogue import halves
-from ..rings import next_place
 from .signals import FIRST, announce_launch, count_program, counters, launch_number
 
 COPIED = tl.constexpr(1024)
 """Elements that a warp of a copier has in flight."""
+
+SLOTS = tl.constexpr(4)
+"""Tiles for other ranks that a program keeps until they have been sent."""
+
+
+class Exchange(NamedTuple):
+    """Counters, memory, buffers and barriers by which parts of tiles go to their owners, of launch `number`.
+
+    `wire` are buffers of each consumer for what it sends and receives; loads to one complete on its barrier `came`.
+    `ready` and `free` are of the slots: a tile may be taken (or loaded), and has been. The owner of a tile follows from
+    the number of tiles of one rank, `owned`, of which `by_owner` is the divisor. Waits have a limit of `limit` ns, or
+    None.
+    """
+
+    pads: Any
+    rank: Any
+    number: Any
+    staging: Any
+    outgoing: Any
+    wire: Any
+    came: Any
+    ready: Any
+    free: Any
+    owned: Any
+    by_owner: Any
+    form: Any
+    limit: Any
 
 
 @tlx_xdsl.jit
@@ -47,78 +88,100 @@ def arrivals(pads, tile):
 
 
 @tlx_xdsl.jit
-def owner_and_tile(item, rank, owned, by_owner, world: tl.constexpr):
+def owner_and_tile(item, exchange):
     """The rank that owns the tile of a program's item, and the tile's number among those of its owner."""
+    world: tl.constexpr = tlx.world_size(exchange.pads)
     at = tl.program_id(0) + item * tl.num_programs(0)
-    owners = divided(at, by_owner)
-    owner = rank + 1 + owners
-    return tl.where(owner >= world, owner - world, owner), at - owners * owned
+    owners = divided(at, exchange.by_owner)
+    owner = exchange.rank + 1 + owners
+    return tl.where(owner >= world, owner - world, owner), at - owners * exchange.owned
 
 
 @tlx_xdsl.jit
-def send_parts(sums, target, wire, first, NUMBER: tl.constexpr, PART_N: tl.constexpr, BUFFERS: tl.constexpr):
-    """Store sums to `target`, in parts of PART_N columns, NUMBER the first, through the BUFFERS from `first` on."""
+def send_parts(sums, target, exchange, consumer: tl.constexpr, NUMBER: tl.constexpr):
+    """Store sums to `target`, in parts of a tile, NUMBER the first, through the consumer's buffers."""
+    PART_N: tl.constexpr = exchange.form.tile.part_n
+    BUFFERS: tl.constexpr = exchange.form.tile.buffers
     COLUMNS: tl.constexpr = sums[0].shape[1]
     if COLUMNS > PART_N:
         lefts, rights = halves(sums)
-        send_parts(lefts, target, wire, first, NUMBER, PART_N, BUFFERS)
-        send_parts(rights, target, wire, first, NUMBER + COLUMNS // 2 // PART_N, PART_N, BUFFERS)
+        send_parts(lefts, target, exchange, consumer, NUMBER)
+        send_parts(rights, target, exchange, consumer, NUMBER + COLUMNS // 2 // PART_N)
     else:
+        dtype: tl.constexpr = tlx.dtype_of(exchange.wire)
         ELEMENTS: tl.constexpr = sums[0].shape[0] * PART_N
         if NUMBER >= BUFFERS:
             tlx.async_descriptor_store_wait(BUFFERS - 1)
-        buffer = wire[first + NUMBER % BUFFERS]
-        tlx.local_store(buffer, sums[0].to(tlx.dtype_of(wire)))
+        buffer = exchange.wire[consumer * BUFFERS + NUMBER % BUFFERS]
+        tlx.local_store(buffer, sums[0].to(dtype))
         tlx.fence_async_shared()
-        tlx.async_store(target + NUMBER * ELEMENTS, buffer, ELEMENTS * tlx.size_of(tlx.dtype_of(wire)))
+        tlx.async_store(target + NUMBER * ELEMENTS, buffer, ELEMENTS * tlx.size_of(dtype))
 
 
 @tlx_xdsl.jit
-def load_part(place, wire, came, first, item, SOURCES: tl.constexpr, BUFFERS: tl.constexpr):
-    """Start load `item` of a tile: part item // SOURCES of other rank item % SOURCES, to its place in the ring."""
-    base, rank, stride = place
+def place_of(exchange, tile, part: tl.constexpr):
+    """The place in `staging` of a consumer's part of an own tile, and the distance of what each rank sends."""
+    config: tl.constexpr = exchange.form.tile
+    stride = exchange.owned.to(tl.int64) * (config.block_m * config.block_n)
+    at = (tile * config.parts + part).to(tl.int64) * (config.rows * config.block_n)
+    return tlx.peer(exchange.staging, exchange.rank) + at, stride
+
+
+@tlx_xdsl.jit
+def load_part(exchange, place, first, item):
+    """Start load `item` of a tile: part item // SOURCES of other rank item % SOURCES, to its place in the ring.
+
+    The ring's buffers begin with `first`.
+    """
+    base, stride = place
+    wire, rank = exchange.wire, exchange.rank
+    SOURCES: tl.constexpr = tlx.world_size(exchange.pads) - 1
     ELEMENTS: tl.constexpr = wire.shape[0] * wire.shape[1]
     BYTES: tl.constexpr = ELEMENTS * tlx.size_of(tlx.dtype_of(wire))
     other = item % SOURCES
     source = tl.where(rank <= other, other + 1, other)
-    index = first + item % BUFFERS
-    tlx.barrier_expect_bytes(came[index], BYTES)
+    index = first + item % exchange.form.tile.buffers
+    tlx.barrier_expect_bytes(exchange.came[index], BYTES)
     pointer = base + source.to(tl.int64) * stride + item // SOURCES * ELEMENTS
-    tlx.async_load(pointer, wire[index], bulk=True, bulk_size=BYTES, barrier=came[index])
+    tlx.async_load(pointer, wire[index], bulk=True, bulk_size=BYTES, barrier=exchange.came[index])
 
 
 @tlx_xdsl.jit
-def add_parts(
-    sums, place, wire, came, first, turn, out_desc, c, row, column,
-    NUMBER: tl.constexpr, ITEMS: tl.constexpr, PART_N: tl.constexpr, SOURCES: tl.constexpr, BUFFERS: tl.constexpr,
-):  # fmt: skip
+def load_parts(exchange, place, first):
+    """Start to load to all of a consumer's buffers, of which `first` is the first one."""
+    for load in tl.static_range(exchange.form.tile.buffers):
+        load_part(exchange, place, first, load)
+
+
+@tlx_xdsl.jit
+def add_parts(sums, exchange, place, first, turn, out_desc, c, row, column, NUMBER: tl.constexpr):
     """Add to sums what others have sent, in the order of ranks, and store that: parts NUMBER and so on of a tile."""
+    config: tl.constexpr = exchange.form.tile
+    BUFFERS: tl.constexpr = config.buffers
+    SOURCES: tl.constexpr = tlx.world_size(exchange.pads) - 1
+    ITEMS: tl.constexpr = config.block_n // config.part_n * SOURCES
     COLUMNS: tl.constexpr = sums[0].shape[1]
-    if COLUMNS > PART_N:
+    if config.part_n < COLUMNS:
         HALF: tl.constexpr = COLUMNS // 2
         lefts, rights = halves(sums)
+        add_parts(lefts, exchange, place, first, turn, out_desc, c, row, column, NUMBER)
         add_parts(
-            lefts, place, wire, came, first, turn, out_desc, c, row, column,
-            NUMBER, ITEMS, PART_N, SOURCES, BUFFERS,
-        )  # fmt: skip
-        add_parts(
-            rights, place, wire, came, first, turn, out_desc, c, row, column + HALF,
-            NUMBER + HALF // PART_N, ITEMS, PART_N, SOURCES, BUFFERS,
+            rights, exchange, place, first, turn, out_desc, c, row, column + HALF, NUMBER + HALF // config.part_n
         )  # fmt: skip
     else:
-        rank = place[1]
+        rank = exchange.rank
         own = sums[0]
         total = tl.where(rank == 0, own, 0.0)
         for other in range(SOURCES):
             item = NUMBER * SOURCES + other
             index = first + item % BUFFERS
-            tlx.barrier_wait(came[index], (turn + item // BUFFERS) & 1)
-            total += tlx.local_load(wire[index]).to(tl.float32)
+            tlx.barrier_wait(exchange.came[index], (turn + item // BUFFERS) & 1)
+            total += tlx.local_load(exchange.wire[index]).to(tl.float32)
             total = tl.where(rank == other + 1, total + own, total)
             if item + BUFFERS < ITEMS:
                 # All threads have read the buffer, so it can be loaded again.
                 tl.debug_barrier()
-                load_part(place, wire, came, first, item + BUFFERS, SOURCES, BUFFERS)
+                load_part(exchange, place, first, item + BUFFERS)
         tlx.async_descriptor_store_wait(0)
         tlx.local_store(c, total.to(tlx.dtype_of(c)))
         tlx.fence_async_shared()
@@ -126,39 +189,12 @@ def add_parts(
 
 
 @tlx_xdsl.jit
-def expect_parts(
-    pads, place, wire, came, first, tile, launch, BUFFERS: tl.constexpr
-):  # fmt: skip
-    """Wait until the others have sent one of the rank's own tiles, and start to load to all buffers of a consumer."""
-    SOURCES: tl.constexpr = tlx.world_size(pads) - 1
-    tlx.wait_signal(counters(pads, place[1]), arrivals(pads, tile), launch * SOURCES)
+def wait_for_parts(exchange, tile, LIMIT: tl.constexpr):
+    """Wait until the others have sent one of the rank's own tiles."""
+    SOURCES: tl.constexpr = tlx.world_size(exchange.pads) - 1
+    counter = counters(exchange.pads, exchange.rank)
+    tlx.wait_signal(counter, arrivals(exchange.pads, tile), exchange.number * SOURCES, limit_ns=LIMIT)
     tlx.fence("async_global")
-    for load in tl.static_range(BUFFERS):
-        load_part(place, wire, came, first, load, SOURCES, BUFFERS)
-
-
-@tlx_xdsl.jit
-def multiplied_tile(
-    a, b, full, empty, stage, phase, num_k, part: tl.constexpr, CONSUMERS: tl.constexpr, NUM_STAGES: tl.constexpr,
-    A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """A consumer's sums of a tile of num_k steps; the stages that it has read are given back."""
-    # The first product overwrites the sums: no zeros, and no condition in the loop.
-    tlx.barrier_wait(full[stage], phase)
-    sums = multiplied(operand(a[stage * CONSUMERS + part], A_COLUMNS), b, stage, (), B_COLUMNS)
-    before = stage
-    stage, phase = next_place(stage, phase, NUM_STAGES)
-    for _ in range(1, num_k):
-        tlx.barrier_wait(full[stage], phase)
-        sums = multiplied(operand(a[stage * CONSUMERS + part], A_COLUMNS), b, stage, sums, B_COLUMNS)
-        # One step's products stay in flight; those before are done, so their stage can be refilled.
-        sums = waited(sums, 1)
-        released(empty, None, before, 0, 1)
-        before = stage
-        stage, phase = next_place(stage, phase, NUM_STAGES)
-    sums = waited(sums, 0)
-    released(empty, None, before, 0, 1)
-    return sums, stage, phase
 
 
 @tlx_xdsl.jit
@@ -170,9 +206,10 @@ def hand_over(ready, slot):
 
 
 @tlx_xdsl.jit
-def outgoing_tile(outgoing, slot, TILE: tl.constexpr, SLOTS: tl.constexpr):
-    """The first of the TILE elements of a slot of this program."""
-    return outgoing + (tl.program_id(0) * SLOTS + slot).to(tl.int64) * TILE
+def outgoing_tile(exchange, slot):
+    """The first element of the tile in a slot of this program."""
+    config: tl.constexpr = exchange.form.tile
+    return exchange.outgoing + (tl.program_id(0) * SLOTS + slot).to(tl.int64) * (config.block_m * config.block_n)
 
 
 @tlx_xdsl.jit
@@ -186,191 +223,154 @@ def copy_elements(source, target, count, BLOCK: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def ask_for_parts(ready, free, item, SLOTS: tl.constexpr):
+def ask_for_parts(exchange, item):
     """Give a consumer's buffers, from which nothing leaves, to the copier, for what others have sent of an own tile."""
     slot, phase = tlx.get_bufidx_phase(item, SLOTS)
-    tlx.barrier_wait(free[slot], phase ^ 1)
-    tlx.barrier_arrive(ready[slot])
+    tlx.barrier_wait(exchange.free[slot], phase ^ 1)
+    tlx.barrier_arrive(exchange.ready[slot])
 
 
 @tlx_xdsl.jit
-def fetch_tile(
-    staging, pads, rank, number, tile, owned, wire, came, first, TILE: tl.constexpr, PARTS: tl.constexpr,
-    BUFFERS: tl.constexpr, LIMIT: tl.constexpr,
-):  # fmt: skip
-    """Wait until the others have sent an own tile, and start to load to all buffers of the PARTS consumers it has."""
-    SOURCES: tl.constexpr = tlx.world_size(pads) - 1
-    tlx.wait_signal(counters(pads, rank), arrivals(pads, tile), number * SOURCES, limit_ns=LIMIT)
-    tlx.fence("async_global")
-    stride = owned.to(tl.int64) * TILE
-    for part in tl.static_range(PARTS):
-        at = tile.to(tl.int64) * TILE + part * (TILE // PARTS)
-        place = (tlx.peer(staging, rank) + at, rank, stride)
-        for load in tl.static_range(BUFFERS):
-            load_part(place, wire, came, first + part * BUFFERS, load, SOURCES, BUFFERS)
+def serve_tiles(exchange, items, BLOCK: tl.constexpr):
+    """The copier: store each tile of others to its owner, BLOCK elements at a time, and signal it.
 
-
-@tlx_xdsl.jit
-def serve_tiles(
-    outgoing, staging, pads, rank, number, items, owned, by_owner, wire, came, ready, free, TILE: tl.constexpr,
-    SLOTS: tl.constexpr, BUFFERS: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, LIMIT: tl.constexpr,
-):  # fmt: skip
-    """The copier: store each tile of others, of TILE elements, to its owner, and signal it; with LIMIT, load own ones.
-
-    A tile has PARTS consumers, or two of them take turns. They say when a tile may be taken, or loaded to.
+    With a limit it waits for own tiles, too, and begins to load them. Consumers say when a tile may be taken, or loaded
+    to.
     """
-    world: tl.constexpr = tlx.world_size(pads)
+    config: tl.constexpr = exchange.form.tile
+    rank, ready, free = exchange.rank, exchange.ready, exchange.free
+    TILE: tl.constexpr = config.block_m * config.block_n
+    BUFFERS: tl.constexpr = config.buffers
+    LIMIT: tl.constexpr = exchange.limit
     tl.static_assert(TILE % BLOCK == 0, "a tile is copied in whole blocks")
     known = rank
     for item in range(items):
-        owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
+        owner, tile = owner_and_tile(item, exchange)
         slot, phase = tlx.get_bufidx_phase(item, SLOTS)
         if owner == rank:
             if LIMIT is not None:
                 tlx.barrier_wait(ready[slot], phase)
-                first = 0 if PARTS > 1 else item % 2 * BUFFERS
-                fetch_tile(
-                    staging, pads, rank, number, tile, owned, wire, came, first, TILE, PARTS, BUFFERS, LIMIT
-                )  # fmt: skip
+                first = 0 if config.parts > 1 else item % 2 * BUFFERS
+                wait_for_parts(exchange, tile, LIMIT)
+                for part in tl.static_range(config.parts):
+                    load_parts(exchange, place_of(exchange, tile, part), first + part * BUFFERS)
                 tlx.barrier_arrive(free[slot])
         else:
             if owner != known:
-                tlx.wait_signal(counters(pads, rank), FIRST + owner, number, limit_ns=LIMIT)
+                tlx.wait_signal(counters(exchange.pads, rank), FIRST + owner, exchange.number, limit_ns=LIMIT)
             known = owner
             tlx.barrier_wait(ready[slot], phase)
-            source = outgoing_tile(outgoing, slot, TILE, SLOTS)
-            copy_elements(source, tlx.peer(staging, owner) + (rank * owned + tile).to(tl.int64) * TILE, TILE, BLOCK)
+            target = tlx.peer(exchange.staging, owner) + (rank * exchange.owned + tile).to(tl.int64) * TILE
+            copy_elements(outgoing_tile(exchange, slot), target, TILE, BLOCK)
             tlx.barrier_arrive(free[slot])
-            tlx.signal(counters(pads, owner), arrivals(pads, tile))
+            tlx.signal(counters(exchange.pads, owner), arrivals(exchange.pads, tile))
 
 
 @tlx_xdsl.jit
-def scatter_tiles(
-    a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number, owned,
-    by_owner, order, M, N, num_k, part: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PART_N: tl.constexpr,
-    BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
-    CONSUMERS: tl.constexpr, SLOTS: tl.constexpr, LIMIT: tl.constexpr,
-):  # fmt: skip
-    """A consumer: multiply its part of each tile of the program; hand over what is another rank's, and sum the rest."""
-    world: tl.constexpr = tlx.world_size(pads)
-    SOURCES: tl.constexpr = world - 1
-    PART_M: tl.constexpr = BLOCK_M // CONSUMERS
-    ITEMS: tl.constexpr = BLOCK_N // PART_N * SOURCES
-    first: tl.constexpr = part * BUFFERS
+def scatter_tiles(ring, exchange, out_desc, c, sizes, items, num_k, consumer: tl.constexpr):
+    """A consumer: multiply its part of each tile of the program, or every second tile; hand over what is another
+    rank's, and sum the rest.
+    """
+    config: tl.constexpr = exchange.form.tile
+    IN_TURN: tl.constexpr = config.schedule == "pingpong"
+    PART: tl.constexpr = 0 if IN_TURN else consumer
+    SOURCES: tl.constexpr = tlx.world_size(exchange.pads) - 1
+    BUFFERS: tl.constexpr = config.buffers
+    FIRST_BUFFER: tl.constexpr = consumer * BUFFERS
+    rank = exchange.rank
     stage = 0
     phase = 0
     turn = 0
     # Where the tile lies that is still to be handed over.
     stored = -1
-    for item in range(items):
-        owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
-        off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
-        stride = owned.to(tl.int64) * (BLOCK_M * BLOCK_N)
-        at = (tile * CONSUMERS + part).to(tl.int64) * (PART_M * BLOCK_N)
-        place = (tlx.peer(staging, rank) + at, rank, stride)
+    for item in range(consumer if IN_TURN else 0, items, 2 if IN_TURN else 1):
+        owner, tile = owner_and_tile(item, exchange)
+        off_m, off_n = tile_offsets(tile, sizes, config.block_m, config.block_n, config.group_m)
+        place = place_of(exchange, tile, PART)
         if owner == rank:
-            # What the others have sent comes while this tile is multiplied.
-            hand_over(ready, stored)
+            # What the others have sent comes while this tile, or that of the other consumer, is multiplied.
+            hand_over(exchange.ready, stored)
             stored = -1
-            if LIMIT is None:
-                expect_parts(pads, place, wire, came, first, tile, number, BUFFERS)
+            if exchange.limit is None:
+                wait_for_parts(exchange, tile, None)
+                load_parts(exchange, place, FIRST_BUFFER)
             else:
-                ask_for_parts(ready, free, item, SLOTS)
-        sums, stage, phase = multiplied_tile(
-            a, b, full, empty, stage, phase, num_k, part, CONSUMERS, NUM_STAGES, A_COLUMNS, B_COLUMNS
-        )
+                ask_for_parts(exchange, item)
+        if IN_TURN:
+            sums, last = multiply_in_turn(ring, item, items, num_k, consumer)
+            sums = waited(sums, 0)
+            released(ring, last)
+        else:
+            sums, stage, phase = multiply_tile(ring, stage, phase, 0, num_k, PART)
         if owner == rank:
-            add_parts(
-                sums, place, wire, came, first, turn, out_desc, c[part], off_m + part * PART_M, off_n,
-                0, ITEMS, PART_N, SOURCES, BUFFERS,
-            )  # fmt: skip
+            row = off_m + PART * config.rows
+            add_parts(sums, exchange, place, FIRST_BUFFER, turn, out_desc, c[consumer], row, off_n, 0)
             # All threads have read all buffers.
             tl.debug_barrier()
-            turn += ITEMS // BUFFERS
+            turn += config.block_n // config.part_n * SOURCES // BUFFERS
         else:
-            hand_over(ready, stored)
+            hand_over(exchange.ready, stored)
             stored, slot_phase = tlx.get_bufidx_phase(item, SLOTS)
-            tlx.barrier_wait(free[stored], slot_phase ^ 1)
-            target = outgoing_tile(outgoing, stored, BLOCK_M * BLOCK_N, SLOTS)
-            send_parts(sums, target + part * (PART_M * BLOCK_N), wire, first, 0, PART_N, BUFFERS)
-    hand_over(ready, stored)
+            tlx.barrier_wait(exchange.free[stored], slot_phase ^ 1)
+            target = outgoing_tile(exchange, stored) + PART * (config.rows * config.block_n)
+            send_parts(sums, target, exchange, consumer, 0)
+    hand_over(exchange.ready, stored)
     tlx.async_descriptor_store_wait(0)
 
 
 @tlx_xdsl.jit
 def gemm_reduce_scatter(
-    a_desc, b_desc, out_desc, outgoing, staging, pads, M, N, K,
-    GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, OWNER_FACTOR, OWNER_SHIFT,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
-    PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, A_COLUMNS: tl.constexpr,
-    B_COLUMNS: tl.constexpr, CONSUMERS: tl.constexpr, SLOTS: tl.constexpr, COPY_WARPS: tl.constexpr,
+    a_desc, b_desc, out_desc, outgoing, staging, pads, sizes, by_owner, FORM: tl.constexpr, COPY_WARPS: tl.constexpr,
     LIMIT: tl.constexpr = None,
 ):  # fmt: skip
-    """Store rows r, on rank r, of the sum over ranks of A @ B. M is the number of rows of one rank; see the file's top.
+    """Store rows r, on rank r, of the sum over ranks of A @ B. `sizes` has the number of rows of one rank.
 
-    OWNER_FACTOR and OWNER_SHIFT divide by the tiles of an owner.
+    `by_owner` divides by the tiles of an owner. See the file's top.
     """
     world: tl.constexpr = tlx.world_size(pads)
-    PART_M: tl.constexpr = BLOCK_M // CONSUMERS
+    TILE: tl.constexpr = FORM.tile
+    CONSUMERS: tl.constexpr = TILE.consumers
     tl.static_assert(CONSUMERS >= 2, "the first consumer is the default task, and others have a task of their own")
-    tl.static_assert(BLOCK_N // PART_N % BUFFERS == 0, "each buffer is loaded to equally often for a tile")
+    tl.static_assert(TILE.subtiles % TILE.buffers == 0, "each buffer is loaded to equally often for a tile")
     dtype: tl.constexpr = tlx.dtype_of(a_desc)
-    STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
 
     rank = tlx.rank(pads)
     number = launch_number(pads)
     announce_launch(pads, rank, number)
 
-    order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
-    by_owner = (OWNER_FACTOR, OWNER_SHIFT)
-    owned = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    owned = tl.cdiv(sizes.m, TILE.block_m) * tl.cdiv(sizes.n, TILE.block_n)
     items = tl.cdiv(owned * world - tl.program_id(0), tl.num_programs(0))
-    num_k = tl.cdiv(K, BLOCK_K)
+    num_k = tl.cdiv(sizes.k, TILE.block_k)
 
-    a, b = tile_rings(dtype, CONSUMERS, PART_M, (BLOCK_N, 0), BLOCK_K, NUM_STAGES, A_COLUMNS, B_COLUMNS)
-    c = tlx.local_alloc((PART_M, PART_N), tlx.dtype_of(out_desc), CONSUMERS)
+    tiles = tile_rings(dtype, FORM)
+    c = tlx.local_alloc((TILE.rows, TILE.part_n), tlx.dtype_of(out_desc), CONSUMERS)
     # What is sent and what is received has one layout, for it is the same bytes.
-    wire = tlx.local_alloc((PART_M, PART_N), dtype, CONSUMERS * BUFFERS)
-    full = tlx.alloc_barriers(NUM_STAGES)
-    empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS)
-    came = tlx.alloc_barriers(CONSUMERS * BUFFERS)
-    ready = tlx.alloc_barriers(SLOTS, arrive_count=CONSUMERS)
+    wire = tlx.local_alloc((TILE.rows, TILE.part_n), dtype, CONSUMERS * TILE.buffers)
+    ring = ring_of(tiles, FORM)
+    came = tlx.alloc_barriers(CONSUMERS * TILE.buffers)
+    ready = tlx.alloc_barriers(SLOTS, arrive_count=TILE.parts)
     free = tlx.alloc_barriers(SLOTS)
+    exchange = Exchange(
+        pads, rank, number, staging, outgoing, wire, came, ready, free, owned, by_owner, FORM, LIMIT
+    )  # fmt: skip
 
     with tlx.async_tasks(no_ending_cluster_sync=True):
         with tlx.async_task("default"):  # the first consumer
-            scatter_tiles(
-                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
-                owned, by_owner, order, M, N, num_k, 0,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS, LIMIT,
-            )  # fmt: skip
+            scatter_tiles(ring, exchange, out_desc, c, sizes, items, num_k, 0)
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS - 1, registers=232):  # the others
-            part: tl.constexpr = tlx.async_task_replica_id() + 1
-            scatter_tiles(
-                a, b, full, empty, c, wire, came, ready, free, out_desc, outgoing, staging, pads, items, rank, number,
-                owned, by_owner, order, M, N, num_k, part,
-                BLOCK_M, BLOCK_N, NUM_STAGES, PART_N, BUFFERS, GROUP_M, A_COLUMNS, B_COLUMNS, CONSUMERS, SLOTS, LIMIT,
-            )  # fmt: skip
+            consumer: tl.constexpr = tlx.async_task_replica_id() + 1
+            scatter_tiles(ring, exchange, out_desc, c, sizes, items, num_k, consumer)
 
         with tlx.async_task(num_warps=1, registers=40):  # producer
             stage = 0
             phase = 0
             for item in range(items):
-                owner, tile = owner_and_tile(item, rank, owned, by_owner, world)
-                off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
-                for k in range(num_k):
-                    wait_for_stage(empty, None, stage, phase, 0, 1)
-                    load_strips(
-                        a_desc, (b_desc,), a, b, full, stage, owner * M + off_m, (off_n,), k, 0,
-                        A_COLUMNS, B_COLUMNS, CONSUMERS, 1, PART_M, BLOCK_K, STAGE_BYTES,
-                    )  # fmt: skip
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                owner, tile = owner_and_tile(item, exchange)
+                off_m, off_n = tile_offsets(tile, sizes, TILE.block_m, TILE.block_n, TILE.group_m)
+                row = owner * sizes.m + off_m
+                stage, phase = load_steps(ring, a_desc, (b_desc,), stage, phase, row, (off_n,), 0, num_k)
             count_program(pads, number)
 
         with tlx.async_task(num_warps=COPY_WARPS, registers=40):  # copier
-            serve_tiles(
-                outgoing, staging, pads, rank, number, items, owned, by_owner, wire, came, ready, free,
-                BLOCK_M * BLOCK_N, SLOTS, BUFFERS, CONSUMERS, COPY_WARPS * COPIED, LIMIT,
-            )  # fmt: skip
+            serve_tiles(exchange, items, COPY_WARPS * COPIED)

@@ -16,13 +16,13 @@ from ..calls.operands import Operand, check_product, check_types, describe, desc
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..gemm.dense import gemm
-from ..gemm.device import divisor, order_of_tiles
+from ..gemm.device import divisor, sizes_of
+from ..gemm.tiles import Form
 from ..operators import comm as operators
 from .collectives import all_gather, all_reduce, gather_launch
 from .config import ProductConfig
 from .gather_gemm import COPIED, all_gather_gemm as gather_kernel
-from .gemm_scatter import gemm_reduce_scatter as scatter_kernel
-from .gemm_scatter_pingpong import gemm_reduce_scatter_pingpong as scatter_pingpong
+from .gemm_scatter import SLOTS, gemm_reduce_scatter as scatter_kernel
 from .launches import call, check_contiguous, here, launch_on, local, memory, operands_of, pads_of, results, values_of
 
 DTYPES = ("fp16", "bf16")
@@ -30,9 +30,6 @@ DTYPES = ("fp16", "bf16")
 
 SCATTER = (ProductConfig(), ProductConfig(block_n=128, stages=4, buffers=2, pingpong=True))
 """Of `gemm_reduce_scatter`: that for wide results of many steps, and that for others."""
-
-_SLOTS = 4
-"""Tiles for other ranks that a program keeps until they have been sent."""
 
 _FEW_STEPS = 2560
 """Columns of A of a rank up to which a consumer's work on a result takes long beside its products."""
@@ -115,21 +112,11 @@ def _factors(function: str, tensors: tuple[Any, ...], ranks: Ranks) -> tuple[lis
     return left, right
 
 
-def _sizes(m: int, n: int, k: int, world: int, tile: ProductConfig) -> tuple[dict[str, int], int, int]:
+def _sizes(m: int, n: int, k: int, world: int, tile: ProductConfig) -> tuple[dict[str, Any], int, int]:
     """The numbers of a launch for M rows of each rank, the tiles of these rows, and those of all."""
-    tiles_m, tiles_n = -(-m // tile.block_m), -(-n // tile.block_n)
-    owned = tiles_m * tiles_n
-    sizes = {"M": m, "N": n, "K": k, **order_of_tiles(tiles_m, tiles_n, tile.group_m)}
-    sizes["OWNER_FACTOR"], sizes["OWNER_SHIFT"] = divisor(owned)
-    return sizes, owned, owned * world
-
-
-def _constants(tile: ProductConfig, **more: Any) -> dict[str, Any]:
-    return {
-        "BLOCK_M": tile.block_m, "BLOCK_N": tile.block_n, "BLOCK_K": tile.block_k, "NUM_STAGES": tile.stages,
-        "PART_N": tile.part_n, "BUFFERS": tile.buffers, "GROUP_M": tile.group_m,
-        **({} if tile.pingpong else {"CONSUMERS": tile.consumers}), **more,
-    }  # fmt: skip
+    tiles = -(-m // tile.block_m), -(-n // tile.block_n)
+    owned = tiles[0] * tiles[1]
+    return {"sizes": sizes_of((m, n, k), tiles, tile.group_m), "by_owner": divisor(owned)}, owned, owned * world
 
 
 def _described(operands: Sequence[Operand], block: tuple[int, int]) -> tuple[list[Any], bool]:
@@ -171,7 +158,7 @@ def _scatter(
     wide, other = SCATTER
     tile = config or (wide if n > other.block_n and k > _FEW_STEPS else other)
     sizes, owned, tiles = _sizes(m, n, k, world, tile)
-    rows = tile.block_m // tile.parts
+    rows = tile.tile.rows
     a_descs, a_columns = _described(left, (rows, tile.block_k))
     b_descs, b_columns = _described(right, (tile.block_k, tile.block_n))
     dtype = left[0].value.dtype
@@ -182,20 +169,17 @@ def _scatter(
     def make() -> Any:
         staging = ranks.allocate(tiles * tile_elements, dtype)
         pads = pads_of(ranks, "gemm_reduce_scatter", world + owned, lambda each: each if each < world else -1)
-        return staging, [empty(each, (programs * _SLOTS * tile_elements,)) for each in left], pads
+        return staging, [empty(each, (programs * SLOTS.value * tile_elements,)) for each in left], pads
 
     staging, outgoing, pads = memory(ranks, ("gemm_reduce_scatter", m, n, k, str(dtype), tile), make)
     launch = launch_on(
-        ranks, scatter_pingpong if tile.pingpong else scatter_kernel, programs,
+        ranks, scatter_kernel, programs,
         {
             "a_desc": a_descs, "b_desc": b_descs, "out_desc": _by_rows(out, (rows, tile.part_n)),
             "outgoing": outgoing,
         },
         {"staging": staging, "pads": pads, **sizes},
-        _constants(
-            tile, A_COLUMNS=a_columns, B_COLUMNS=b_columns, SLOTS=_SLOTS,
-            COPY_WARPS=2 if _way(world, k) > _HURRIED else 1,
-        ), left[0],
+        {"FORM": Form(tile.tile, a_columns, b_columns), "COPY_WARPS": 2 if _way(world, k) > _HURRIED else 1}, left[0],
         {"a_desc": "a", "b_desc": "b", "out_desc": source, "outgoing": "outgoing"}, aligned=("outgoing",),
     )  # fmt: skip
     return launch, here(ranks, outgoing)
@@ -294,10 +278,10 @@ def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepa
             "c_desc": _by_rows(out, (rows, tile.part_n)),
         },
         {"gathered": gathered, "pads": pads, **sizes, "BAND": band},
-        _constants(
-            tile, B_COLUMNS=b_columns, PIECE=piece, CHUNK=chunk, COPIED=copied, TOGETHER=together,
-            COPIERS=copiers,
-        ), left[0],
+        {
+            "FORM": Form(tile.tile, b_columns=b_columns), "PIECE": piece, "CHUNK": chunk, "COPIED": copied,
+            "TOGETHER": together, "COPIERS": copiers,
+        }, left[0],
         {"a": "a", "a_desc": "a", "b_desc": "b", "gathered_desc": "gathered", "c_desc": "out"}, aligned=("a",),
     )  # fmt: skip
     return Prepared({**found, "gathered": here(ranks, values)}, (launch,))

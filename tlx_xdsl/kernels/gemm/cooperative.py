@@ -47,183 +47,115 @@ there; but it writes a row in units of 16 bytes, past its end where that is none
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false, reportOptionalSubscript=false
 
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
 from ..rings import next_place
-from .device import divided, load_tile, operand, tile_offsets
-from .epilogue import store_partial, store_tile, type_of_result
+from .device import (
+    divided,
+    load_step,
+    load_steps,
+    multiply_tile,
+    ring_of,
+    tile_offsets,
+    tile_rings,
+    wait_for_stage,
+)
+from .epilogue import Result, result_buffers, store_partial, store_tile, type_of_result
+
+
+class Stream(NamedTuple):
+    """Division of the steps of tiles that do not fill a round; a tile has `steps` of them."""
+
+    by_steps: Any
+    full_rounds: Any
+    share: Any
+    steps: Any
 
 
 @tlx_xdsl.jit
-def pieces_of(pid, programs, num_tiles, by_steps, FULL_ROUNDS, SHARE, STEPS):
+def pieces_of(pid, programs, num_tiles, stream):
     """The first tile of the sequence of steps, this program's first step, the one after its last, and its pieces.
 
-    Steps are counted from the first one of that tile. A tile has STEPS of them, of which `by_steps` is the divisor.
+    Steps are counted from the first one of that tile.
     """
-    first_tile = FULL_ROUNDS * programs
-    steps = (num_tiles - first_tile) * STEPS
-    begin = min(pid * SHARE, steps)
-    end = min(begin + SHARE, steps)
-    tile = divided(begin, by_steps)
-    count = tl.where(end > begin, divided(max(end - 1, 0), by_steps) - tile + 1, 0)
-    return first_tile + tile, begin - tile * STEPS, end - tile * STEPS, count
+    first_tile = stream.full_rounds * programs
+    steps = (num_tiles - first_tile) * stream.steps
+    begin = min(pid * stream.share, steps)
+    end = min(begin + stream.share, steps)
+    tile = divided(begin, stream.by_steps)
+    count = tl.where(end > begin, divided(max(end - 1, 0), stream.by_steps) - tile + 1, 0)
+    return first_tile + tile, begin - tile * stream.steps, end - tile * stream.steps, count
 
 
 @tlx_xdsl.jit
-def work_of(item, pid, programs, num_k, pieces, FULL_ROUNDS, STEPS, STREAM: tl.constexpr):
+def work_of(item, pid, programs, num_k, pieces, stream):
     """The tile of a program's item, its first step along K and the one after its last."""
     tile = pid + item * programs
     first, last = 0, num_k
-    if STREAM:
+    if len(pieces):
         first_tile, begin, end, _ = pieces
-        piece = item - FULL_ROUNDS
+        piece = item - stream.full_rounds
         streamed = piece >= 0
         tile = tl.where(streamed, first_tile + piece, tile)
         first = tl.where(piece == 0, begin, 0)
-        last = tl.where(streamed, min(num_k, end - piece * STEPS), num_k)
+        last = tl.where(streamed, min(num_k, end - piece * stream.steps), num_k)
     return tile, first, last
 
 
 @tlx_xdsl.jit
-def tile_rings(
-    dtype: tl.constexpr, CONSUMERS: tl.constexpr, PART_M: tl.constexpr, STRIPS: tl.constexpr, BLOCK_K: tl.constexpr,
-    NUM_STAGES: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Buffers for the stages: the consumers' parts of the tile of A, and each strip of that of B."""
-    a = tlx.local_alloc((BLOCK_K, PART_M) if A_COLUMNS else (PART_M, BLOCK_K), dtype, CONSUMERS * NUM_STAGES)
-    b = ()
-    for index in tl.static_range(2):
-        if STRIPS[index] > 0:
-            shape: tl.constexpr = (STRIPS[index], BLOCK_K) if B_COLUMNS else (BLOCK_K, STRIPS[index])
-            b = (*b, tlx.local_alloc(shape, dtype, NUM_STAGES))
-    return a, b
-
-
-@tlx_xdsl.jit
-def load_strips(
-    a_desc, b_descs, a, b, full, stage, off_m, columns, step, rank, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
-    CONSUMERS: tl.constexpr, CLUSTER: tl.constexpr, PART_M: tl.constexpr, BLOCK_K: tl.constexpr, BYTES: tl.constexpr,
-):  # fmt: skip
-    """Load what one step needs to a stage: the consumers' parts of the tile of A, and each strip of that of B.
-
-    In a cluster, strips of stage s are loaded by CTA s % CLUSTER for both.
-    """
-    off_k = step * BLOCK_K
-    tlx.barrier_expect_bytes(full[stage], BYTES)
-    load_tile(a_desc, a[stage * CONSUMERS], off_m, off_k, full[stage], A_COLUMNS)
-    if CLUSTER == 1:
-        for strip in tl.static_range(len(b_descs)):
-            load_tile(b_descs[strip], b[strip][stage], off_k, columns[strip], full[stage], B_COLUMNS)
-    elif stage % CLUSTER == rank:
-        for strip in tl.static_range(len(b_descs)):
-            offsets = [columns[strip], off_k] if B_COLUMNS else [off_k, columns[strip]]
-            every: tl.constexpr = list(range(CLUSTER))
-            tlx.async_descriptor_load(b_descs[strip], b[strip][stage], offsets, full[stage], multicast_targets=every)
-    for part in tl.static_range(1, CONSUMERS):
-        load_tile(a_desc, a[stage * CONSUMERS + part], off_m + part * PART_M, off_k, full[stage], A_COLUMNS)
-
-
-@tlx_xdsl.jit
-def multiplied(a, b, stage, sums, B_COLUMNS: tl.constexpr):
-    """Issue the products of a tile of A with each strip of B; they begin new sums where `sums` is empty."""
-    issued = ()
-    for strip in tl.static_range(len(b)):
-        tile = operand(b[strip][stage], B_COLUMNS)
-        issued = (*issued, tlx.async_dot(a, tile, sums[strip]) if len(sums) else tlx.async_dot(a, tile))
-    return issued
-
-
-@tlx_xdsl.jit
-def waited(sums, STEPS: tl.constexpr):
-    """Wait until the products of at most `STEPS` steps are in flight."""
-    done = ()
-    for strip in tl.static_range(len(sums)):
-        done = (*done, tlx.async_dot_wait(STEPS * len(sums), sums[strip]))
-    return done
-
-
-@tlx_xdsl.jit
-def released(empty, far, before, rank, CLUSTER: tl.constexpr):
-    """Give a stage back to whoever loads to it."""
-    if CLUSTER > 1 and before % CLUSTER != rank:
-        tlx.barrier_arrive(far[before], 1, before % CLUSTER)
-    tlx.barrier_arrive(empty[before])
-
-
-@tlx_xdsl.jit
-def wait_for_stage(empty, far, stage, phase, rank, CLUSTER: tl.constexpr):
-    """Wait until a stage can be loaded to."""
-    tlx.barrier_wait(empty[stage], phase ^ 1)
-    if CLUSTER > 1 and stage % CLUSTER == rank:
-        tlx.barrier_wait(far[stage], phase ^ 1)
-
-
-@tlx_xdsl.jit
-def wait_for_cluster(empty, far, stage, phase, rank, NUM_STAGES: tl.constexpr, CLUSTER: tl.constexpr):
+def wait_for_cluster(ring, stage, phase):
     """Wait until all stages are given back: no arrival comes to a CTA that has ended."""
-    if CLUSTER > 1:
-        for _ in range(NUM_STAGES):
-            wait_for_stage(empty, far, stage, phase, rank, CLUSTER)
-            stage, phase = next_place(stage, phase, NUM_STAGES)
+    if ring.form.tile.cluster > 1:
+        for _ in range(ring.form.tile.stages):
+            wait_for_stage(ring, stage, phase)
+            stage, phase = next_place(stage, phase, ring.form.tile.stages)
 
 
 @tlx_xdsl.jit
 def gemm_cooperative(
-    a_desc, b_desc, tail_desc, c_desc, c_ptr, c_row, c_column, w_desc, row0, row1, column0, column1,
-    matrix_desc, M, N, K,
-    GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, STEPS_FACTOR, STEPS_SHIFT, FULL_ROUNDS, SHARE, STEPS,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, TAIL_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    NUM_STAGES: tl.constexpr, PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr,
-    A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr, C_COLUMNS: tl.constexpr, PAIRED: tl.constexpr,
-    TURNED: tl.constexpr, STREAM: tl.constexpr, EPILOGUE: tl.constexpr, CONSUMERS: tl.constexpr, CLUSTER: tl.constexpr,
-    REDUCE: tl.constexpr = "",
+    a_desc, b_desc, tail_desc, c_desc, c_ptr, c_row, c_column, w_desc, row0, row1, column0, column1, matrix_desc,
+    sizes, stream, FORM: tl.constexpr,
 ):  # fmt: skip
     """C = EPILOGUE(A @ B); the consumers have the upper and the lower half of each tile. See the top of the file."""
-    PART_M: tl.constexpr = BLOCK_M // CONSUMERS
-    SHARED_M: tl.constexpr = BLOCK_M * CLUSTER
-    TILE_N: tl.constexpr = BLOCK_N if PAIRED else BLOCK_N + TAIL_N
+    TILE: tl.constexpr = FORM.tile
+    CLUSTER: tl.constexpr = TILE.cluster
+    TILE_N: tl.constexpr = TILE.block_n if FORM.paired else TILE.tile_n
     # All that the multiprocessor has, but for what the producer's warp group keeps.
-    REGISTERS: tl.constexpr = 160 if CONSUMERS == 3 else 232
-    tl.static_assert(NUM_STAGES >= 2, "a stage is given back when the next one is being multiplied")
-    dtype: tl.constexpr = tlx.dtype_of(a_desc)
-    STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N + TAIL_N) * BLOCK_K * tlx.size_of(dtype)
+    REGISTERS: tl.constexpr = 160 if TILE.consumers == 3 else 232
 
-    order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
     pid = tl.program_id(0) // CLUSTER
     programs = tl.num_programs(0) // CLUSTER
     rank = tlx.cluster_cta_rank() if CLUSTER > 1 else 0
-    num_tiles = tl.cdiv(M, SHARED_M) * tl.cdiv(N, TILE_N)
-    num_k = tl.cdiv(K, BLOCK_K)
-    if STREAM:
-        pieces = pieces_of(pid, programs, num_tiles, (STEPS_FACTOR, STEPS_SHIFT), FULL_ROUNDS, SHARE, STEPS)
-        items = FULL_ROUNDS + pieces[3]
+    num_tiles = tl.cdiv(sizes.m, TILE.shared_m) * tl.cdiv(sizes.n, TILE_N)
+    num_k = tl.cdiv(sizes.k, TILE.block_k)
+    if w_desc is not None:
+        pieces = pieces_of(pid, programs, num_tiles, stream)
+        items = stream.full_rounds + pieces[3]
     else:
         pieces = ()
         items = tl.cdiv(num_tiles - pid, programs)
-    to_second = N if PAIRED else BLOCK_N
+    to_second = sizes.n if FORM.paired else TILE.block_n
 
-    a, b = tile_rings(dtype, CONSUMERS, PART_M, (BLOCK_N, TAIL_N), BLOCK_K, NUM_STAGES, A_COLUMNS, B_COLUMNS)
-    b_descs = (b_desc, tail_desc) if TAIL_N > 0 else (b_desc,)
-    out = (c_desc, c_ptr, c_row, c_column)
-    c_shape: tl.constexpr = (PART_N, PART_M) if C_COLUMNS else (PART_M, PART_N)
-    c = tlx.local_alloc(c_shape, type_of_result(out), CONSUMERS * BUFFERS)
-    full = tlx.alloc_barriers(NUM_STAGES)
-    empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS)
-    far = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS * (CLUSTER - 1)) if CLUSTER > 1 else None
-    arrived = tlx.alloc_barriers(CONSUMERS) if matrix_desc is not None else None
+    tiles = tile_rings(tlx.dtype_of(a_desc), FORM)
+    b_descs = (b_desc, tail_desc) if TILE.tail_n > 0 else (b_desc,)
+    c = result_buffers(type_of_result(c_desc, c_ptr), FORM)
+    ring = ring_of(tiles, FORM, rank)
+    arrived = tlx.alloc_barriers(TILE.consumers) if matrix_desc is not None else None
+    out = Result(
+        c_desc, c_ptr, c_row, c_column, (row0, row1), (column0, column1), matrix_desc, sizes, FORM, c, arrived
+    )  # fmt: skip
     # In a cluster the producer begins: it waits until the other CTAs' barriers are ready.
     BEGUN: tl.constexpr = 0 if CLUSTER > 1 else 1
     if CLUSTER > 1:
         tlx.cluster_barrier()
     elif items > 0:
-        tile, first, _ = work_of(0, pid, programs, num_k, pieces, FULL_ROUNDS, STEPS, STREAM)
-        off_m, off_n = tile_offsets(tile, M, N, order, SHARED_M, TILE_N, GROUP_M)
-        load_strips(
-            a_desc, b_descs, a, b, full, 0, off_m + rank * BLOCK_M, (off_n, off_n + to_second), first, rank,
-            A_COLUMNS, B_COLUMNS, CONSUMERS, CLUSTER, PART_M, BLOCK_K, STAGE_BYTES,
-        )  # fmt: skip
+        tile, first, _ = work_of(0, pid, programs, num_k, pieces, stream)
+        off_m, off_n = tile_offsets(tile, sizes, TILE.shared_m, TILE_N, TILE.group_m)
+        load_step(ring, a_desc, b_descs, 0, off_m, (off_n, off_n + to_second), first * TILE.block_k)
 
     with tlx.async_tasks(no_ending_cluster_sync=True):
         with tlx.async_task("default"):  # producer
@@ -231,57 +163,34 @@ def gemm_cooperative(
             phase = 0
             loaded = BEGUN
             for item in range(items):
-                tile, first, last = work_of(item, pid, programs, num_k, pieces, FULL_ROUNDS, STEPS, STREAM)
-                off_m, off_n = tile_offsets(tile, M, N, order, SHARED_M, TILE_N, GROUP_M)
-                for k in range(first + loaded, last):
-                    wait_for_stage(empty, far, stage, phase, rank, CLUSTER)
-                    load_strips(
-                        a_desc, b_descs, a, b, full, stage, off_m + rank * BLOCK_M, (off_n, off_n + to_second), k,
-                        rank, A_COLUMNS, B_COLUMNS, CONSUMERS, CLUSTER, PART_M, BLOCK_K, STAGE_BYTES,
-                    )  # fmt: skip
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                tile, first, last = work_of(item, pid, programs, num_k, pieces, stream)
+                off_m, off_n = tile_offsets(tile, sizes, TILE.shared_m, TILE_N, TILE.group_m)
+                stage, phase = load_steps(
+                    ring, a_desc, b_descs, stage, phase, off_m + rank * TILE.block_m, (off_n, off_n + to_second),
+                    first + loaded, last,
+                )  # fmt: skip
                 loaded = 0
-            wait_for_cluster(empty, far, stage, phase, rank, NUM_STAGES, CLUSTER)
+            wait_for_cluster(ring, stage, phase)
 
-        with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
+        with tlx.async_task(num_warps=4, replicate=TILE.consumers, registers=REGISTERS):  # consumers
             part: tl.constexpr = tlx.async_task_replica_id()
             stage = 0
             phase = 0
             turn = 0
             for item in range(items):
-                tile, first, last = work_of(item, pid, programs, num_k, pieces, FULL_ROUNDS, STEPS, STREAM)
-                off_m, off_n = tile_offsets(tile, M, N, order, SHARED_M, TILE_N, GROUP_M)
-                # The first product overwrites the sums: no zeros, and no condition in the loop.
-                tlx.barrier_wait(full[stage], phase)
-                sums = multiplied(operand(a[stage * CONSUMERS + part], A_COLUMNS), b, stage, (), B_COLUMNS)
-                before = stage
-                stage, phase = next_place(stage, phase, NUM_STAGES)
-                for _ in range(first + 1, last):
-                    tlx.barrier_wait(full[stage], phase)
-                    sums = multiplied(operand(a[stage * CONSUMERS + part], A_COLUMNS), b, stage, sums, B_COLUMNS)
-                    # One step's products stay in flight; those before are done, so their stage can be refilled.
-                    sums = waited(sums, 1)
-                    released(empty, far, before, rank, CLUSTER)
-                    before = stage
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
-                sums = waited(sums, 0)
-                released(empty, far, before, rank, CLUSTER)
-                row = off_m + rank * BLOCK_M + part * PART_M
-                if STREAM:
+                tile, first, last = work_of(item, pid, programs, num_k, pieces, stream)
+                off_m, off_n = tile_offsets(tile, sizes, TILE.shared_m, TILE_N, TILE.group_m)
+                sums, stage, phase = multiply_tile(ring, stage, phase, first, last, part)
+                row = off_m + rank * TILE.block_m + part * TILE.rows
+                if w_desc is not None:
                     if last - first < num_k:
                         slot = 2 * pid + (first == 0).to(tl.int32)
-                        place = slot * SHARED_M + rank * BLOCK_M + part * PART_M
-                        store_partial(sums, w_desc, c, part, place, PART_N, BUFFERS)
+                        place = slot * TILE.shared_m + rank * TILE.block_m + part * TILE.rows
+                        store_partial(sums, w_desc, out, part, place)
                     else:
-                        store_tile(
-                            sums, out, c, part, row, off_n, M, N, (row0, row1), (column0, column1), matrix_desc,
-                            arrived, turn, PART_N, BUFFERS, C_COLUMNS, PAIRED, TURNED, EPILOGUE, REDUCE,
-                        )  # fmt: skip
+                        store_tile(sums, out, part, row, off_n, turn)
                         turn += 1
                 else:
-                    store_tile(
-                        sums, out, c, part, row, off_n, M, N, (row0, row1), (column0, column1), matrix_desc,
-                        arrived, turn, PART_N, BUFFERS, C_COLUMNS, PAIRED, TURNED, EPILOGUE, REDUCE,
-                    )  # fmt: skip
+                    store_tile(sums, out, part, row, off_n, turn)
                     turn += 1
             tlx.async_descriptor_store_wait(0)

@@ -1,4 +1,4 @@
-"""The parts that the GEMM kernels for Hopper share: where a tile lies, loads by TMA, the epilogue's stores.
+"""The parts that the GEMM kernels for Hopper share: where a tile lies, loads by TMA to a ring, the loop over K.
 
 Layouts. A_COLUMNS says that A lies column by column, B_COLUMNS the same of B: the descriptor is then of the
 transposed matrix, whose tile is transposed as it is read, which costs nothing (`wgmma` reads either).
@@ -15,22 +15,50 @@ Edges. TMA reads zeros outside of A and B, and leaves out rows of C that are not
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
 
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..rings import next_place
+from ..rings import TURN_THREADS, next_place
+
+
+class Sizes(NamedTuple):
+    """Extents of a product, and the divisors that find its tiles: of a group's tiles, of the last group's rows."""
+
+    m: Any
+    n: Any
+    k: Any
+    by_group: Any
+    by_rest: Any
+
+
+class Ring(NamedTuple):
+    """Stages in shared memory: `parts` blocks of A, and `b_parts` blocks of each strip of B, of a form and its tile.
+
+    `full[stage]` completes when the bytes of the stage's copies have arrived, `empty[stage]` when the consumers that
+    read it have arrived. In a cluster, CTA s % `cluster` loads the blocks of B of stage s for all, and waits at its
+    `far` for the other CTAs' consumers.
+    """
+
+    a: Any
+    b: Any
+    full: Any
+    empty: Any
+    form: Any
+    far: Any = None
+    rank: Any = 0
 
 
 @tlx_xdsl.jit
-def tile_offsets(tile, M, N, order, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
-    """First row and column of a C tile; `order` are the divisors of a group's tiles and of the last group's rows."""
-    by_group, by_rest = order
-    group = divided(tile, by_group)
-    in_group = tile - group * (GROUP_M * tl.cdiv(N, BLOCK_N))
+def tile_offsets(tile, sizes, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
+    """First row and column of a C tile."""
+    group = divided(tile, sizes.by_group)
+    in_group = tile - group * (GROUP_M * tl.cdiv(sizes.n, BLOCK_N))
     first_m = group * GROUP_M
-    group_m = min(tl.cdiv(M, BLOCK_M) - first_m, GROUP_M)
-    tile_n = tl.where(group_m == GROUP_M, in_group // GROUP_M, divided(in_group, by_rest))
+    group_m = min(tl.cdiv(sizes.m, BLOCK_M) - first_m, GROUP_M)
+    tile_n = tl.where(group_m == GROUP_M, in_group // GROUP_M, divided(in_group, sizes.by_rest))
     return (first_m + in_group - tile_n * group_m) * BLOCK_M, tile_n * BLOCK_N
 
 
@@ -45,38 +73,158 @@ def load_tile(desc, buffer, row, column, full, COLUMNS: tl.constexpr):
 
 @tlx_xdsl.jit
 def operand(buffer, COLUMNS: tl.constexpr):
-    """The tile in a buffer as the product reads it."""
-    return tlx.local_trans(buffer) if COLUMNS else buffer
+    """The tile in a buffer as the product reads it; extents before its last two are 1."""
+    matrix = buffer if len(buffer.shape) == 2 else tlx.local_reshape(buffer, buffer.shape[-2:])
+    return tlx.local_trans(matrix) if COLUMNS else matrix
 
 
 @tlx_xdsl.jit
-def multiply_steps(
-    tiles, barriers, stage, phase, num_k, NUM_STAGES: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
-    A_PARTS: tl.constexpr = 1, A_PART: tl.constexpr = 0, B_PARTS: tl.constexpr = 1, B_PART: tl.constexpr = 0,
-):  # fmt: skip
-    """Multiply num_k steps from a stage on: part A_PART of the A_PARTS that a stage has of A, and the same of B.
+def tile_rings(dtype: tl.constexpr, form: tl.constexpr):
+    """Buffers for the stages: the consumers' parts of the tile of A, and each strip of that of B."""
+    tile: tl.constexpr = form.tile
+    a_shape: tl.constexpr = (tile.block_k, tile.rows) if form.a_columns else (tile.rows, tile.block_k)
+    a = tlx.local_alloc(a_shape, dtype, tile.parts * tile.stages)
+    b = ()
+    for index in tl.static_range(len(tile.strips)):
+        columns: tl.constexpr = tile.strips[index]
+        b_shape: tl.constexpr = (columns, tile.block_k) if form.b_columns else (tile.block_k, columns)
+        b = (*b, tlx.local_alloc(b_shape, dtype, tile.stages))
+    return a, b
 
-    Returns the sums, whose last product is in flight; the stage that it reads, to be given back; the next stage and its
-    phase.
+
+@tlx_xdsl.jit
+def ring_of(tiles, form: tl.constexpr, rank=0):
+    """The ring of `tile_rings`, with barriers. A stage is given back when the next one is being multiplied."""
+    tile: tl.constexpr = form.tile
+    tl.static_assert(tile.stages >= 2, "a stage is given back when the next one is being multiplied")
+    full = tlx.alloc_barriers(tile.stages)
+    empty = tlx.alloc_barriers(tile.stages, arrive_count=tile.parts)
+    others: tl.constexpr = tile.parts * (tile.cluster - 1)
+    far = tlx.alloc_barriers(tile.stages, arrive_count=others) if tile.cluster > 1 else None
+    return Ring(tiles[0], tiles[1], full, empty, form, far, rank)
+
+
+@tlx_xdsl.jit
+def load_step(ring, a_desc, b_descs, stage, row, columns, off_k):
+    """Load what one step needs to a stage: the parts of the tile of A from `row` on, and each strip of that of B."""
+    form: tl.constexpr = ring.form
+    tile: tl.constexpr = form.tile
+    tlx.barrier_expect_bytes(ring.full[stage], tile.elements * tlx.size_of(tlx.dtype_of(a_desc)))
+    load_tile(a_desc, ring.a[stage * tile.parts], row, off_k, ring.full[stage], form.a_columns)
+    if tile.cluster == 1:
+        for strip in tl.static_range(len(b_descs)):
+            load_tile(b_descs[strip], ring.b[strip][stage], off_k, columns[strip], ring.full[stage], form.b_columns)
+    elif stage % tile.cluster == ring.rank:
+        for strip in tl.static_range(len(b_descs)):
+            where = [columns[strip], off_k] if form.b_columns else [off_k, columns[strip]]
+            every: tl.constexpr = list(range(tile.cluster))
+            tlx.async_descriptor_load(
+                b_descs[strip], ring.b[strip][stage], where, ring.full[stage], multicast_targets=every
+            )  # fmt: skip
+    for part in tl.static_range(1, tile.parts):
+        place = row + part * tile.rows
+        load_tile(a_desc, ring.a[stage * tile.parts + part], place, off_k, ring.full[stage], form.a_columns)
+
+
+@tlx_xdsl.jit
+def wait_for_stage(ring, stage, phase):
+    """Wait until a stage can be loaded to."""
+    CLUSTER: tl.constexpr = ring.form.tile.cluster
+    tlx.barrier_wait(ring.empty[stage], phase ^ 1)
+    if CLUSTER > 1 and stage % CLUSTER == ring.rank:
+        tlx.barrier_wait(ring.far[stage], phase ^ 1)
+
+
+@tlx_xdsl.jit
+def load_steps(ring, a_desc, b_descs, stage, phase, row, columns, first, last):
+    """Producer: load the steps from `first` to `last` of a tile, from a stage on, and return the place after them."""
+    for k in range(first, last):
+        wait_for_stage(ring, stage, phase)
+        load_step(ring, a_desc, b_descs, stage, row, columns, k * ring.form.tile.block_k)
+        stage, phase = next_place(stage, phase, ring.form.tile.stages)
+    return stage, phase
+
+
+@tlx_xdsl.jit
+def released(ring, stage):
+    """Give a stage back to whoever loads to it."""
+    CLUSTER: tl.constexpr = ring.form.tile.cluster
+    if CLUSTER > 1 and stage % CLUSTER != ring.rank:
+        tlx.barrier_arrive(ring.far[stage], 1, stage % CLUSTER)
+    tlx.barrier_arrive(ring.empty[stage])
+
+
+@tlx_xdsl.jit
+def products(ring, stage, sums, A_PART: tl.constexpr, B_PART: tl.constexpr):
+    """Issue the products of part A_PART of a stage with part B_PART of each strip; new sums where `sums` is empty."""
+    form: tl.constexpr = ring.form
+    issued = ()
+    a = operand(ring.a[stage * form.tile.parts + A_PART], form.a_columns)
+    for strip in tl.static_range(len(ring.b)):
+        b = operand(ring.b[strip][stage * form.tile.b_parts + B_PART], form.b_columns)
+        issued = (*issued, tlx.async_dot(a, b, sums[strip]) if len(sums) else tlx.async_dot(a, b))
+    return issued
+
+
+@tlx_xdsl.jit
+def waited(sums, STEPS: tl.constexpr):
+    """Wait until the products of at most `STEPS` steps are in flight."""
+    done = ()
+    for strip in tl.static_range(len(sums)):
+        done = (*done, tlx.async_dot_wait(STEPS * len(sums), sums[strip]))
+    return done
+
+
+@tlx_xdsl.jit
+def multiply_steps(ring, stage, phase, first, last, A_PART: tl.constexpr = 0, B_PART: tl.constexpr = 0):
+    """Multiply the steps from `first` to `last` of a tile, at least one, from a stage on.
+
+    Returns the sums of each strip, whose last products are in flight; the stage that these read, to be given back; the
+    next stage and its phase.
     """
-    a, b = tiles
-    full, empty = barriers
-    tlx.barrier_wait(full[stage], phase)
     # The first product overwrites the sums: no zeros, and no condition in the loop.
-    a_tile, b_tile = operand(a[stage * A_PARTS + A_PART], A_COLUMNS), operand(b[stage * B_PARTS + B_PART], B_COLUMNS)
-    sums = tlx.async_dot(a_tile, b_tile)
-    last = stage
-    stage, phase = next_place(stage, phase, NUM_STAGES)
-    for _ in range(1, num_k):
-        tlx.barrier_wait(full[stage], phase)
-        b_tile = operand(b[stage * B_PARTS + B_PART], B_COLUMNS)
-        sums = tlx.async_dot(operand(a[stage * A_PARTS + A_PART], A_COLUMNS), b_tile, sums)
-        # One product stays in flight; the one before it is done, so its stage can be refilled.
-        sums = tlx.async_dot_wait(1, sums)
-        tlx.barrier_arrive(empty[last])
-        last = stage
-        stage, phase = next_place(stage, phase, NUM_STAGES)
-    return sums, last, stage, phase
+    tlx.barrier_wait(ring.full[stage], phase)
+    sums = products(ring, stage, (), A_PART, B_PART)
+    before = stage
+    stage, phase = next_place(stage, phase, ring.form.tile.stages)
+    for _ in range(first + 1, last):
+        tlx.barrier_wait(ring.full[stage], phase)
+        sums = products(ring, stage, sums, A_PART, B_PART)
+        # One step's products stay in flight; those before are done, so their stage can be refilled.
+        sums = waited(sums, 1)
+        released(ring, before)
+        before = stage
+        stage, phase = next_place(stage, phase, ring.form.tile.stages)
+    return sums, before, stage, phase
+
+
+@tlx_xdsl.jit
+def multiply_tile(ring, stage, phase, first, last, A_PART: tl.constexpr = 0, B_PART: tl.constexpr = 0):
+    """The sums of each strip over the steps from `first` to `last`, and the place after them: all is given back."""
+    sums, before, stage, phase = multiply_steps(ring, stage, phase, first, last, A_PART, B_PART)
+    sums = waited(sums, 0)
+    released(ring, before)
+    return sums, stage, phase
+
+
+@tlx_xdsl.jit
+def multiply_in_turn(ring, tile, tiles, steps, CONSUMER: tl.constexpr):
+    """The sums of a program's tile number `tile` by one of two consumers, which have every second one each.
+
+    The consumers' stages follow each other in the one ring, in the order in which the consumers take turns. Named
+    barrier c is "consumer c may multiply". A consumer waits for its turn before the first product of a tile and gives
+    the turn to the other one when it has issued the last. Tile 0 needs no turn, and after the last tile of the
+    program no consumer is called, so each barrier completes as often as it is waited for. Returns the sums, whose last
+    product is in flight, and the stage that it reads, to be given back.
+    """
+    # The other consumer's steps lie between this one's tiles.
+    stage, phase = tlx.get_bufidx_phase(tile * steps, ring.form.tile.stages)
+    if tile > 0:
+        tlx.named_barrier_wait(CONSUMER, TURN_THREADS)
+    sums, last, _, _ = multiply_steps(ring, stage, phase, 0, steps)
+    if tile + 1 < tiles:
+        tlx.named_barrier_arrive(1 - CONSUMER, TURN_THREADS)
+    return sums, last
 
 
 @tlx_xdsl.jit
@@ -113,10 +261,9 @@ def divisor(number: int) -> tuple[int, int]:
     return -(-(1 << (31 + bits)) // number) - (1 << 32), bits - 1
 
 
-def order_of_tiles(tiles_m: int, tiles_n: int, group_m: int) -> dict[str, int]:
-    """The arguments with which a kernel finds its tiles, `group_m` of them along M (`gemm_device.tile_offsets`)."""
-    group, rest = divisor(group_m * tiles_n), divisor(tiles_m % group_m or 1)
-    return {"GROUP_FACTOR": group[0], "GROUP_SHIFT": group[1], "REST_FACTOR": rest[0], "REST_SHIFT": rest[1]}
+def sizes_of(shape: tuple[int, int, int], tiles: tuple[int, int], group_m: int) -> Sizes:
+    """The sizes of C (m, n) with sums of k products, with so many tiles along M and N, `group_m` along M together."""
+    return Sizes(*shape, divisor(group_m * tiles[1]), divisor(tiles[0] % group_m or 1))
 
 
 @tlx_xdsl.jit

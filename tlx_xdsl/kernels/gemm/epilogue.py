@@ -17,6 +17,8 @@ the thread that needs it.
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
 
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
@@ -26,24 +28,52 @@ from .unaligned_device import store_part_by_pointer
 
 
 @tlx_xdsl.jit
-def vectors_at(rows, columns, row, column, M, N, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TURNED: tl.constexpr):
+def vectors_at(rows, columns, row, column, sizes, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TURNED: tl.constexpr):
     """Load the vectors that are there for the part at (row, column), as f32; with TURNED columns come first."""
     of_rows, of_columns = (), ()
     for index in tl.static_range(len(rows)):
         if rows[index] is not None:
             at = row + tl.arange(0, ROWS)
-            of_rows = (*of_rows, tl.load(rows[index] + at, at < M, 0).to(tl.float32)[:, None])
+            of_rows = (*of_rows, tl.load(rows[index] + at, at < sizes.m, 0).to(tl.float32)[:, None])
     for index in tl.static_range(len(columns)):
         if columns[index] is not None:
             at = column + tl.arange(0, COLUMNS)
-            of_columns = (*of_columns, tl.load(columns[index] + at, at < N, 0).to(tl.float32)[None, :])
+            of_columns = (*of_columns, tl.load(columns[index] + at, at < sizes.n, 0).to(tl.float32)[None, :])
     return of_columns + of_rows if TURNED else of_rows + of_columns
 
 
+class Result(NamedTuple):
+    """C, and what the tiles of all tasks end with: where it lies, the epilogue's operands, and buffers of each task.
+
+    Without a descriptor C lies at `ptr`, with its rows and columns so many elements apart. `arrived` is one barrier for
+    each task, where parts of the second matrix arrive.
+    """
+
+    desc: Any
+    ptr: Any
+    row_stride: Any
+    column_stride: Any
+    rows: Any
+    columns: Any
+    matrix_desc: Any
+    sizes: Any
+    form: Any
+    buffers: Any
+    arrived: Any
+
+
 @tlx_xdsl.jit
-def type_of_result(out):
-    """The type of C: `out` is its descriptor, or None and C's address with its strides along rows and columns."""
-    return tlx.dtype_of(out[0]) if out[0] is not None else out[1].dtype.element_ty
+def type_of_result(c_desc, c_ptr):
+    """The type of C."""
+    return tlx.dtype_of(c_desc) if c_desc is not None else c_ptr.dtype.element_ty
+
+
+@tlx_xdsl.jit
+def result_buffers(dtype: tl.constexpr, form: tl.constexpr):
+    """Buffers of each consumer for parts of C, which are transposed where C lies by columns."""
+    tile: tl.constexpr = form.tile
+    shape: tl.constexpr = (tile.part_n, tile.rows) if form.c_columns else (tile.rows, tile.part_n)
+    return tlx.local_alloc(shape, dtype, tile.consumers * tile.buffers)
 
 
 @tlx_xdsl.jit
@@ -70,108 +100,88 @@ def halves(blocks):
 
 
 @tlx_xdsl.jit
-def store_columns(
-    sums, out, c, first, row, column, M, N, rows, columns, matrix_desc, arrived, turn,
-    PART: tl.constexpr, PART_N: tl.constexpr, BUFFERS: tl.constexpr, C_COLUMNS: tl.constexpr, TURNED: tl.constexpr,
-    EPILOGUE: tl.constexpr, REDUCE: tl.constexpr = "",
-):  # fmt: skip
-    """Store columns of C, in parts of PART_N; PART is the number of the first one in its tile."""
+def store_columns(sums, out, task: tl.constexpr, row, column, arrived, turn, PART: tl.constexpr):
+    """Store columns of C at (row, column) through a task's buffers; PART is the number of their first part in the tile.
+
+    Parts of the second matrix complete phases of `arrived` from `turn` on.
+    """
+    form: tl.constexpr = out.form
     COLUMNS: tl.constexpr = sums[0].shape[1]
+    PART_N: tl.constexpr = form.tile.part_n
     if COLUMNS > PART_N:
+        HALF: tl.constexpr = COLUMNS // 2
         lefts, rights = halves(sums)
-        store_columns(
-            lefts, out, c, first, row, column, M, N, rows, columns, matrix_desc, arrived, turn,
-            PART, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE, REDUCE,
-        )  # fmt: skip
-        store_columns(
-            rights, out, c, first, row, column + COLUMNS // 2, M, N, rows, columns, matrix_desc, arrived, turn,
-            PART + COLUMNS // 2 // PART_N, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE, REDUCE,
-        )  # fmt: skip
+        store_columns(lefts, out, task, row, column, arrived, turn, PART)
+        store_columns(rights, out, task, row, column + HALF, arrived, turn, PART + HALF // PART_N)
     else:
-        dtype: tl.constexpr = type_of_result(out)
+        dtype: tl.constexpr = type_of_result(out.desc, out.ptr)
         ROWS: tl.constexpr = sums[0].shape[0]
-        buffer = c[first + PART % BUFFERS]
+        BUFFERS: tl.constexpr = form.tile.buffers
+        buffer = out.buffers[task * BUFFERS + PART % BUFFERS]
         free_buffer(PART, BUFFERS)
         result = sums[0]
-        if EPILOGUE is not None:
-            operands = vectors_at(rows, columns, row, column, M, N, ROWS, PART_N, TURNED)
-            if matrix_desc is not None:
+        if form.epilogue is not None:
+            operands = vectors_at(out.rows, out.columns, row, column, out.sizes, ROWS, PART_N, form.turned)
+            if out.matrix_desc is not None:
                 tlx.barrier_expect_bytes(arrived, ROWS * PART_N * tlx.size_of(dtype))
-                load_tile(matrix_desc, buffer, row, column, arrived, C_COLUMNS)
+                load_tile(out.matrix_desc, buffer, row, column, arrived, form.c_columns)
                 tlx.barrier_wait(arrived, (turn + PART) & 1)
-                operands = (*operands, tlx.local_load(operand(buffer, C_COLUMNS)).to(tl.float32))
-            result = EPILOGUE(*sums, *operands)
+                operands = (*operands, tlx.local_load(operand(buffer, form.c_columns)).to(tl.float32))
+            result = form.epilogue(*sums, *operands)
         result = result.to(dtype)
-        c_desc, c_ptr, row_stride, column_stride = out
-        if c_desc is None:
+        if out.desc is None:
             store_part_by_pointer(
-                result, buffer, c_ptr, row_stride, column_stride, row, column, M, N, C_COLUMNS, True
+                result, buffer, out.ptr, out.row_stride, out.column_stride, row, column, out.sizes.m, out.sizes.n,
+                form.c_columns, True,
             )  # fmt: skip
         else:
-            tlx.local_store(operand(buffer, C_COLUMNS), result)
+            tlx.local_store(operand(buffer, form.c_columns), result)
             tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
-            if C_COLUMNS:
-                tlx.async_descriptor_store(c_desc, buffer, [column, row], store_reduce=REDUCE)
-            else:
-                tlx.async_descriptor_store(c_desc, buffer, [row, column], store_reduce=REDUCE)
+            where = [column, row] if form.c_columns else [row, column]
+            tlx.async_descriptor_store(out.desc, buffer, where, store_reduce=form.reduce)
 
 
 @tlx_xdsl.jit
-def store_tile(
-    sums, out, c, task, row, column, M, N, rows, columns, matrix_desc, arrived, turn,
-    PART_N: tl.constexpr, BUFFERS: tl.constexpr, C_COLUMNS: tl.constexpr, PAIRED: tl.constexpr, TURNED: tl.constexpr,
-    EPILOGUE: tl.constexpr, REDUCE: tl.constexpr = "",
-):  # fmt: skip
-    """Store a consumer's tile of C at (row, column), whose strips are `sums`, through the buffers of its task.
-
-    `arrived` is one barrier for each task, where parts of the second matrix arrive; `turn` counts the task's tiles.
-    """
-    first = task * BUFFERS
-    bar = arrived[task] if matrix_desc is not None else None
+def store_tile(sums, out, task: tl.constexpr, row, column, turn):
+    """Store a consumer's tile of C at (row, column), whose strips are `sums`; `turn` counts the task's tiles."""
+    arrived = out.arrived[task] if out.matrix_desc is not None else None
+    PART_N: tl.constexpr = out.form.tile.part_n
     WIDTH: tl.constexpr = sums[0].shape[1]
-    PARTS: tl.constexpr = WIDTH // PART_N if PAIRED or len(sums) == 1 else (WIDTH + sums[1].shape[1]) // PART_N
-    if PAIRED:
-        store_columns(
-            sums, out, c, first, row, column, M, N, rows, columns, matrix_desc, bar, turn * PARTS,
-            0, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE, REDUCE,
-        )  # fmt: skip
+    if out.form.paired:
+        store_columns(sums, out, task, row, column, arrived, turn * (WIDTH // PART_N), 0)
     else:
-        store_columns(
-            (sums[0],), out, c, first, row, column, M, N, rows, columns, matrix_desc, bar, turn * PARTS,
-            0, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE, REDUCE,
-        )  # fmt: skip
+        SECOND: tl.constexpr = sums[1].shape[1] if len(sums) == 2 else 0
+        first = turn * ((WIDTH + SECOND) // PART_N)
+        store_columns((sums[0],), out, task, row, column, arrived, first, 0)
         if len(sums) == 2:
-            store_columns(
-                (sums[1],), out, c, first, row, column + WIDTH, M, N, rows, columns, matrix_desc, bar, turn * PARTS,
-                WIDTH // PART_N, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE, REDUCE,
-            )  # fmt: skip
+            store_columns((sums[1],), out, task, row, column + WIDTH, arrived, first, WIDTH // PART_N)
 
 
 @tlx_xdsl.jit
-def store_sums(
-    sums, w_desc, c, first, row, column, PART: tl.constexpr, WIDTH: tl.constexpr, BUFFERS: tl.constexpr
-):  # fmt: skip
+def store_sums(sums, w_desc, out, task: tl.constexpr, row, column, PART: tl.constexpr, WIDTH: tl.constexpr):
     """Store f32 sums in parts of WIDTH columns, through the buffers of C."""
     COLUMNS: tl.constexpr = sums[0].shape[1]
     if COLUMNS > WIDTH:
+        HALF: tl.constexpr = COLUMNS // 2
         lefts, rights = halves(sums)
-        store_sums(lefts, w_desc, c, first, row, column, PART, WIDTH, BUFFERS)
-        store_sums(rights, w_desc, c, first, row, column + COLUMNS // 2, PART + COLUMNS // 2 // WIDTH, WIDTH, BUFFERS)
+        store_sums(lefts, w_desc, out, task, row, column, PART, WIDTH)
+        store_sums(rights, w_desc, out, task, row, column + HALF, PART + HALF // WIDTH, WIDTH)
     else:
         ROWS: tl.constexpr = sums[0].shape[0]
+        BUFFERS: tl.constexpr = out.form.tile.buffers
         free_buffer(PART, BUFFERS)
-        buffer = tlx.local_reinterpret(c[first + PART % BUFFERS], tl.float32, (ROWS, WIDTH))
+        buffer = tlx.local_reinterpret(out.buffers[task * BUFFERS + PART % BUFFERS], tl.float32, (ROWS, WIDTH))
         tlx.local_store(buffer, sums[0])
         tlx.fence_async_shared()
         tlx.async_descriptor_store(w_desc, buffer, [row, column])
 
 
 @tlx_xdsl.jit
-def store_partial(sums, w_desc, c, task, row, PART_N: tl.constexpr, BUFFERS: tl.constexpr):
+def store_partial(sums, w_desc, out, task: tl.constexpr, row):
     """Store a consumer's sums of a piece of K as they are, strips side by side, at `row` of the workspace."""
     # A buffer holds as many bytes of f32 as of C.
-    WIDTH: tl.constexpr = PART_N * tlx.size_of(tlx.dtype_of(c)) // 4
+    WIDTH: tl.constexpr = out.form.tile.part_n * tlx.size_of(tlx.dtype_of(out.buffers)) // 4
     FIRST: tl.constexpr = sums[0].shape[1]
-    store_sums((sums[0],), w_desc, c, task * BUFFERS, row, 0, 0, WIDTH, BUFFERS)
+    store_sums((sums[0],), w_desc, out, task, row, 0, 0, WIDTH)
     if len(sums) == 2:
-        store_sums((sums[1],), w_desc, c, task * BUFFERS, row, FIRST, FIRST // WIDTH, WIDTH, BUFFERS)
+        store_sums((sums[1],), w_desc, out, task, row, FIRST, FIRST // WIDTH, WIDTH)

@@ -12,14 +12,14 @@ from typing import Any
 
 from ..calls.launching import Launch
 from ..calls.operands import Operand, describe, described, transposed
-from .cooperative import gemm_cooperative
-from .device import divisor, order_of_tiles
+from .cooperative import Stream, gemm_cooperative
+from .device import Sizes, divisor, sizes_of
 from .division import Choice
 from .epilogues import Epilogue
 from .pingpong import gemm_pingpong
 from .reduce import gemm_reduce
 from .split import gemm_split
-from .tiles import GemmConfig, fit_output, for_split, for_sums
+from .tiles import Form, GemmConfig, fit_output, for_split, for_sums
 from .unaligned import WORKSPACE, float32_of
 
 VECTORS = 2
@@ -78,24 +78,33 @@ class Problem:
 
     def launches(self, workspace: Any, at: int) -> tuple[Launch, ...]:
         """The product, and the sums of pieces where there are any, in the workspace from the byte `at` on."""
-        config = self._config()
+        config, choice = self._config(), self.choice
         (m, k), n = self.left.shape, self.target.shape[1]
         tile_n = config.block_n if self.finish.epilogue.paired else config.tile_n
         tiles_m, tiles_n = -(-m // config.shared_m), -(-n // tile_n)
-        sizes = {"M": m, "N": n, "K": k, **order_of_tiles(tiles_m, tiles_n, config.group_m)}
+        values, form = self._operands(config)
+        values["sizes"] = sizes_of((m, n, k), (tiles_m, tiles_n), config.group_m)
         if config.schedule == "pingpong":
-            return (self._pingpong(config, sizes),)
-        if self.choice.split > 1:
-            return (self._split(config, sizes),)
+            return (self._launch(gemm_pingpong, (choice.ctas,), values, {"FORM": form}),)
+        tail = described(self.right, (config.block_k, config.tail_n))[0] if config.tail_n else None
+        product = {**values, "tail_desc": tail}
+        if choice.split > 1:
+            product["SHARE"] = choice.share
+            launch = self._launch(gemm_split, (choice.ctas,), product, {"FORM": form, "SPLIT": choice.split})
+            return (replace(launch, cluster=(choice.split, 1, 1)),)
         tiles, num_k = tiles_m * tiles_n, -(-k // config.block_k)
-        steps = self.choice.steps(tiles, num_k) if self.choice.streamed else num_k
-        sizes |= {"FULL_ROUNDS": self.choice.full_rounds, "SHARE": self.choice.share, "STEPS": steps}
-        sizes["STEPS_FACTOR"], sizes["STEPS_SHIFT"] = divisor(steps)
-        if not self.choice.streamed:
-            return (self._cooperative(config, sizes, None),)
-        count = workspace_bytes(self.choice)
-        sums = workspace[at : at + count].view(float32_of(workspace)).reshape(-1, config.tile_n)
-        return self._cooperative(config, sizes, sums), self._reduce(config, sizes, sums, self.choice.rest(tiles))
+        steps = choice.steps(tiles, num_k) if choice.streamed else num_k
+        product["stream"] = Stream(divisor(steps), choice.full_rounds, choice.share, steps)
+        product["w_desc"], sums = None, None
+        if choice.streamed:
+            sums = workspace[at : at + workspace_bytes(choice)].view(float32_of(workspace)).reshape(-1, config.tile_n)
+            width = config.part_n * self.target.element_bytes // 4
+            product["w_desc"] = describe(sums, sums.shape, (config.tile_n, 1), (config.rows, width))
+        launch = self._launch(gemm_cooperative, (choice.ctas,), product, {"FORM": form})
+        launch = replace(launch, cluster=(config.cluster, 1, 1))
+        if sums is None:
+            return (launch,)
+        return launch, self._reduce(form, values["sizes"], steps, sums, choice.rest(tiles))
 
     def _config(self) -> GemmConfig:
         """The configuration with what its division and the type of C leave of shared memory."""
@@ -107,75 +116,49 @@ class Problem:
         config = fit_output(config, element_bytes)
         return for_sums(config) if self.choice.streamed else config
 
-    def _pingpong(self, config: GemmConfig, sizes: Mapping[str, int]) -> Launch:
-        values, constants = self._tiles(config)
-        return self._launch(gemm_pingpong, (self.choice.programs,), {**values, **sizes}, constants)
-
-    def _split(self, config: GemmConfig, sizes: Mapping[str, int]) -> Launch:
-        values, constants = self._strips(config)
-        values |= {**sizes, "SHARE": self.choice.share}
-        constants["SPLIT"] = self.choice.split
-        launch = self._launch(gemm_split, (self.choice.ctas,), values, constants)
-        return replace(launch, cluster=(self.choice.split, 1, 1))
-
-    def _cooperative(self, config: GemmConfig, sizes: Mapping[str, int], sums: Any) -> Launch:
-        values, constants = self._strips(config)
-        values |= {**sizes, "w_desc": None}
-        if sums is not None:
-            width = config.part_n * self.target.element_bytes // 4
-            values["w_desc"] = describe(sums, sums.shape, (config.tile_n, 1), (config.rows, width))
-        constants |= {
-            "PAIRED": self.finish.epilogue.paired,
-            "STREAM": sums is not None,
-            "CLUSTER": config.cluster,
-            "REDUCE": "add" if self.finish.adds else "",
-        }
-        launch = self._launch(gemm_cooperative, (self.choice.ctas,), values, constants)
-        return replace(launch, cluster=(config.cluster, 1, 1))
-
-    def _reduce(self, config: GemmConfig, sizes: Mapping[str, int], sums: Any, tiles: int) -> Launch:
+    def _reduce(self, form: Form, sizes: Sizes, steps: int, sums: Any, tiles: int) -> Launch:
         # A tile whose parts do not end with it can begin and end within one.
-        pieces = -(-sizes["STEPS"] // self.choice.share) + (sizes["STEPS"] % self.choice.share > 0)
+        pieces = -(-steps // self.choice.share) + (steps % self.choice.share > 0)
         pieces = min(pieces, MOST_PIECES)
-        columns = min(REDUCED_COLUMNS, config.block_n, config.tail_n or config.block_n)
-        by_columns = self.target.strides[1] != 1 and self.target.shape[1] != 1
-        near = 1 if by_columns else 0
-        names = ("M", "N", "GROUP_FACTOR", "GROUP_SHIFT", "REST_FACTOR", "REST_SHIFT", "STEPS")
-        values = {"w": sums, "c": self.target.value, **self._vectors(), "matrix": None, "matrix_stride": 0}
-        values |= {name: sizes[name] for name in names}
-        values["c_stride"] = self.target.strides[near]
-        if (matrix := self.finish.matrix) is not None:
-            values["matrix"], values["matrix_stride"] = matrix.value, matrix.strides[near]
-        values["FIRST_TILE"] = self.choice.full_rounds * self.choice.programs
-        values["SHARE_FACTOR"], values["SHARE_SHIFT"] = divisor(self.choice.share)
+        config = form.tile
+        columns = min(REDUCED_COLUMNS, *config.strips)
+        near = 1 if self._by_columns else 0
+        matrix = self.finish.matrix
+        values = {
+            "w": sums,
+            "c": self.target.value,
+            **self._vectors(),
+            "matrix": None if matrix is None else matrix.value,
+            "matrix_stride": 0 if matrix is None else matrix.strides[near],
+            "c_stride": self.target.strides[near],
+            "sizes": sizes,
+            "by_share": divisor(self.choice.share),
+            "STEPS": steps,
+            "FIRST_TILE": self.choice.full_rounds * self.choice.programs,
+        }
         constants = {
-            "BLOCK_M": config.shared_m,
-            "TILE_N": config.tile_n,
-            "GROUP_M": config.group_m,
+            # How A and B lie is no matter.
+            "FORM": replace(form, a_columns=False, b_columns=False, c_columns=self._by_columns),
             "PIECES": 1 << (pieces - 1).bit_length(),
             "ROWS": REDUCED_ROWS,
             "COLUMNS": columns,
-            "C_COLUMNS": by_columns,
-            "TURNED": self.turned,
-            "EPILOGUE": self.finish.function,
         }
         grid = (tiles, config.shared_m // REDUCED_ROWS, config.tile_n // columns)
         return replace(self._launch(gemm_reduce, grid, values, constants), aligned=("w",), launch_pdl=True)
 
-    def _strips(self, config: GemmConfig) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what the kernels with one or two strips of columns have."""
-        values, constants = self._tiles(config)
-        values["tail_desc"] = described(self.right, (config.block_k, config.tail_n))[0] if config.tail_n else None
-        return values, {**constants, "TAIL_N": config.tail_n, "CONSUMERS": config.consumers}
+    @property
+    def _by_columns(self) -> bool:
+        """Return whether C lies by columns, in any memory."""
+        return self.target.strides[1] != 1 and self.target.shape[1] != 1
 
-    def _tiles(self, config: GemmConfig) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what all products have: descriptors and vectors, and constants."""
+    def _operands(self, config: GemmConfig) -> tuple[dict[str, Any], Form]:
+        """Return what all products have: descriptors and vectors, and the form."""
         a_desc, a_columns = described(self.left, (config.rows, config.block_k))
         b_desc, b_columns = described(self.right, (config.block_k, config.block_n))
         values: dict[str, Any] = {"a_desc": a_desc, "b_desc": b_desc, **self._vectors()}
         values |= dict.fromkeys(("c_desc", "c_ptr", "c_row", "c_column", "matrix_desc"))
         if self.by_pointer:
-            c_columns = self.target.strides[1] != 1 and self.target.shape[1] != 1
+            c_columns = self._by_columns
             values["c_ptr"] = self.target.value
             values["c_row"], values["c_column"] = self.target.strides
         else:
@@ -184,21 +167,8 @@ class Problem:
             values["matrix_desc"], columns = described(self.finish.matrix, (config.rows, config.part_n))
             if columns != c_columns:
                 raise ValueError(f"{self.finish.matrix.what}: expected it by rows or by columns as the result is")
-        constants = {
-            "BLOCK_M": config.block_m,
-            "BLOCK_N": config.block_n,
-            "BLOCK_K": config.block_k,
-            "NUM_STAGES": config.stages,
-            "PART_N": config.part_n,
-            "BUFFERS": config.buffers,
-            "GROUP_M": config.group_m,
-            "A_COLUMNS": a_columns,
-            "B_COLUMNS": b_columns,
-            "C_COLUMNS": c_columns,
-            "TURNED": self.turned,
-            "EPILOGUE": self.finish.function,
-        }
-        return values, constants
+        ending = (self.turned, self.finish.epilogue.paired, self.finish.function, "add" if self.finish.adds else "")
+        return values, Form(config, a_columns, b_columns, c_columns, *ending)
 
     def _vectors(self) -> dict[str, Any]:
         values: dict[str, Any] = {}

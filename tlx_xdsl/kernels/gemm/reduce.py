@@ -29,25 +29,23 @@ def element(row, column, stride, COLUMNS: tl.constexpr):
 
 @tlx_xdsl.jit
 def gemm_reduce(
-    w, c, row0, row1, column0, column1, matrix, M, N, c_stride, matrix_stride,
-    GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, SHARE_FACTOR, SHARE_SHIFT, STEPS, FIRST_TILE,
-    BLOCK_M: tl.constexpr, TILE_N: tl.constexpr, GROUP_M: tl.constexpr,
-    PIECES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, C_COLUMNS: tl.constexpr, TURNED: tl.constexpr,
-    EPILOGUE: tl.constexpr,
+    w, c, row0, row1, column0, column1, matrix, c_stride, matrix_stride, sizes, by_share, STEPS, FIRST_TILE,
+    FORM: tl.constexpr, PIECES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """C = EPILOGUE(sums of the slots) for the tiles from FIRST_TILE on: programs are (tile, rows, columns)."""
+    TILE: tl.constexpr = FORM.tile
+    C_COLUMNS: tl.constexpr = FORM.c_columns
+    TILE_N: tl.constexpr = TILE.tile_n
     tile = tl.program_id(0)
-    by_share = (SHARE_FACTOR, SHARE_SHIFT)
     first_program = divided(tile * STEPS, by_share)
     last_program = divided((tile + 1) * STEPS - 1, by_share)
     tl.extra.cuda.gdc_wait()  # the programs of this launch are there before the product has ended
     if first_program < last_program:
         in_rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
         in_columns = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)
-        order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
-        off_m, off_n = tile_offsets(FIRST_TILE + tile, M, N, order, BLOCK_M, TILE_N, GROUP_M)
+        off_m, off_n = tile_offsets(FIRST_TILE + tile, sizes, TILE.shared_m, TILE_N, TILE.group_m)
         row, column = off_m + in_rows, off_n + in_columns
-        inside = (row < M)[:, None] & (column < N)[None, :]
+        inside = (row < sizes.m)[:, None] & (column < sizes.n)[None, :]
         place = in_rows[:, None] * TILE_N + in_columns[None, :]
         total = tl.zeros((ROWS, COLUMNS), tl.float32)
         for some in range(first_program, last_program + 1, PIECES):
@@ -56,20 +54,20 @@ def gemm_reduce(
                 program = some + index
                 # The first piece begins the tile, the others continue it.
                 slot = 2 * program + (program == first_program).to(tl.int32)
-                at = w + slot.to(tl.int64) * (BLOCK_M * TILE_N) + place
-                loaded = (*loaded, tl.load(at, (row < M)[:, None] & (program <= last_program), 0.0))
+                at = w + slot.to(tl.int64) * (TILE.shared_m * TILE_N) + place
+                loaded = (*loaded, tl.load(at, (row < sizes.m)[:, None] & (program <= last_program), 0.0))
             for index in tl.static_range(PIECES):
                 total += loaded[index]
         at = element(row, column, c_stride, C_COLUMNS)
         result = total
-        if EPILOGUE is not None:
+        if FORM.epilogue is not None:
             block_row = off_m + tl.program_id(1) * ROWS
             block_column = off_n + tl.program_id(2) * COLUMNS
             operands = vectors_at(
-                (row0, row1), (column0, column1), block_row, block_column, M, N, ROWS, COLUMNS, TURNED
+                (row0, row1), (column0, column1), block_row, block_column, sizes, ROWS, COLUMNS, FORM.turned
             )
             if matrix is not None:
                 other = tl.load(matrix + element(row, column, matrix_stride, C_COLUMNS), inside, 0)
                 operands = (*operands, other.to(tl.float32))
-            result = EPILOGUE(total, *operands)
+            result = FORM.epilogue(total, *operands)
         tl.store(c + at, result.to(c.dtype.element_ty), inside)

@@ -21,10 +21,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..rings import next_place
-from .cooperative import load_strips, multiplied, tile_rings, waited
-from .device import operand, tile_offsets
-from .epilogue import halves, store_columns, type_of_result
+from .device import load_step, load_steps, multiply_steps, ring_of, tile_offsets, tile_rings, waited
+from .epilogue import Result, halves, result_buffers, store_columns, type_of_result
 
 
 @tlx_xdsl.jit
@@ -53,89 +51,60 @@ def added_up(received, first, SPLIT: tl.constexpr):
 
 @tlx_xdsl.jit
 def gemm_split(
-    a_desc, b_desc, tail_desc, c_desc, c_ptr, c_row, c_column, row0, row1, column0, column1, matrix_desc, M, N, K,
-    GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, SHARE,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, TAIL_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    NUM_STAGES: tl.constexpr, PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr,
-    A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr, C_COLUMNS: tl.constexpr, TURNED: tl.constexpr,
-    EPILOGUE: tl.constexpr, CONSUMERS: tl.constexpr, SPLIT: tl.constexpr,
+    a_desc, b_desc, tail_desc, c_desc, c_ptr, c_row, c_column, row0, row1, column0, column1, matrix_desc, sizes, SHARE,
+    FORM: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
     """C = EPILOGUE(A @ B), a cluster of SPLIT CTAs for each tile. See the top of the file."""
-    PART_M: tl.constexpr = BLOCK_M // CONSUMERS
-    PARTS: tl.constexpr = (BLOCK_N + TAIL_N) // PART_N
+    TILE: tl.constexpr = FORM.tile
+    CONSUMERS: tl.constexpr = TILE.consumers
+    PART_N: tl.constexpr = TILE.part_n
+    PARTS: tl.constexpr = TILE.tile_n // PART_N
     # Parts of a CTA, at most.
     OWN: tl.constexpr = (PARTS + SPLIT - 1) // SPLIT
     REGISTERS: tl.constexpr = 160 if CONSUMERS == 3 else 232
-    dtype: tl.constexpr = tlx.dtype_of(a_desc)
-    STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N + TAIL_N) * BLOCK_K * tlx.size_of(dtype)
 
-    order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
     rank = tlx.cluster_cta_rank()
-    off_m, off_n = tile_offsets(tl.program_id(0) // SPLIT, M, N, order, BLOCK_M, BLOCK_N + TAIL_N, GROUP_M)
-    columns = (off_n, off_n + BLOCK_N)
+    off_m, off_n = tile_offsets(tl.program_id(0) // SPLIT, sizes, TILE.block_m, TILE.tile_n, TILE.group_m)
+    columns = (off_n, off_n + TILE.block_n)
     begin = rank * SHARE
-    end = min(begin + SHARE, tl.cdiv(K, BLOCK_K))
+    end = min(begin + SHARE, tl.cdiv(sizes.k, TILE.block_k))
 
-    a, b = tile_rings(dtype, CONSUMERS, PART_M, (BLOCK_N, TAIL_N), BLOCK_K, NUM_STAGES, A_COLUMNS, B_COLUMNS)
-    b_descs = (b_desc, tail_desc) if TAIL_N > 0 else (b_desc,)
-    out = (c_desc, c_ptr, c_row, c_column)
-    c_shape: tl.constexpr = (PART_N, PART_M) if C_COLUMNS else (PART_M, PART_N)
-    c = tlx.local_alloc(c_shape, type_of_result(out), CONSUMERS * BUFFERS)
-    received = tlx.local_alloc((PART_M, PART_N), tl.float32, CONSUMERS * OWN * SPLIT)
-    full = tlx.alloc_barriers(NUM_STAGES)
-    empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS)
+    tiles = tile_rings(tlx.dtype_of(a_desc), FORM)
+    b_descs = (b_desc, tail_desc) if TILE.tail_n > 0 else (b_desc,)
+    c = result_buffers(type_of_result(c_desc, c_ptr), FORM)
+    received = tlx.local_alloc((TILE.rows, PART_N), tl.float32, CONSUMERS * OWN * SPLIT)
+    ring = ring_of(tiles, FORM)
     complete = tlx.alloc_barriers(CONSUMERS, arrive_count=SPLIT)
     arrived = tlx.alloc_barriers(CONSUMERS) if matrix_desc is not None else None
+    out = Result(
+        c_desc, c_ptr, c_row, c_column, (row0, row1), (column0, column1), matrix_desc, sizes, FORM, c, arrived
+    )  # fmt: skip
 
     # The other CTAs run, and their barriers are ready. The compiler has the tasks wait before they hand on sums.
     tlx.cluster_barrier()
-    load_strips(
-        a_desc, b_descs, a, b, full, 0, off_m, columns, begin, 0,
-        A_COLUMNS, B_COLUMNS, CONSUMERS, 1, PART_M, BLOCK_K, STAGE_BYTES,
-    )  # fmt: skip
+    load_step(ring, a_desc, b_descs, 0, off_m, columns, begin * TILE.block_k)
 
     with tlx.async_tasks(no_ending_cluster_sync=True):
         with tlx.async_task("default"):  # producer
-            stage = 1
-            phase = 0
-            for k in range(begin + 1, end):
-                tlx.barrier_wait(empty[stage], phase ^ 1)
-                load_strips(
-                    a_desc, b_descs, a, b, full, stage, off_m, columns, k, 0,
-                    A_COLUMNS, B_COLUMNS, CONSUMERS, 1, PART_M, BLOCK_K, STAGE_BYTES,
-                )  # fmt: skip
-                stage, phase = next_place(stage, phase, NUM_STAGES)
+            load_steps(ring, a_desc, b_descs, 1, 0, off_m, columns, begin + 1, end)
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
             part: tl.constexpr = tlx.async_task_replica_id()
-            tlx.barrier_wait(full[0], 0)
-            sums = multiplied(operand(a[part], A_COLUMNS), b, 0, (), B_COLUMNS)
-            before = 0
-            stage = 1
-            phase = 0
-            for _ in range(begin + 1, end):
-                tlx.barrier_wait(full[stage], phase)
-                sums = multiplied(operand(a[stage * CONSUMERS + part], A_COLUMNS), b, stage, sums, B_COLUMNS)
-                sums = waited(sums, 1)
-                tlx.barrier_arrive(empty[before])
-                before = stage
-                stage, phase = next_place(stage, phase, NUM_STAGES)
+            # No stage is loaded to after the last one: it is not given back.
+            sums, _, _, _ = multiply_steps(ring, 0, 0, begin, end, part)
             sums = waited(sums, 0)
 
             FIRST: tl.constexpr = part * OWN * SPLIT
             hand_on(sums[0], received, FIRST, rank, 0, PART_N, SPLIT)
-            if TAIL_N > 0:
-                hand_on(sums[1], received, FIRST, rank, BLOCK_N // PART_N, PART_N, SPLIT)
+            if TILE.tail_n > 0:
+                hand_on(sums[1], received, FIRST, rank, TILE.block_n // PART_N, PART_N, SPLIT)
             for other in tl.static_range(SPLIT):
                 tlx.barrier_arrive(complete[part], 1, other)
             tlx.barrier_wait(complete[part], 0)
             bar = arrived[part] if matrix_desc is not None else None
             for own in tl.static_range(OWN):
                 if own * SPLIT + rank < PARTS:
-                    store_columns(
-                        (added_up(received, FIRST + own * SPLIT, SPLIT),), out, c, part * BUFFERS,
-                        off_m + part * PART_M, off_n + (own * SPLIT + rank) * PART_N, M, N,
-                        (row0, row1), (column0, column1), matrix_desc, bar, 0,
-                        own, PART_N, BUFFERS, C_COLUMNS, TURNED, EPILOGUE,
-                    )  # fmt: skip
+                    total = added_up(received, FIRST + own * SPLIT, SPLIT)
+                    column = off_n + (own * SPLIT + rank) * PART_N
+                    store_columns((total,), out, part, off_m + part * TILE.rows, column, bar, 0, own)
             tlx.async_descriptor_store_wait(0)

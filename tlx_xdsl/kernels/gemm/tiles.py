@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 Schedule = Literal["cooperative", "pingpong"]
 
@@ -49,9 +49,14 @@ class GemmConfig:
     cluster: int = 1
 
     @property
+    def parts(self) -> int:
+        """Consumers that share a tile."""
+        return self.consumers if self.schedule == "cooperative" else 1
+
+    @property
     def rows(self) -> int:
         """Rows of a consumer, which are those of a copy of A and C."""
-        return self.block_m // self.consumers if self.schedule == "cooperative" else self.block_m
+        return self.block_m // self.parts
 
     @property
     def shared_m(self) -> int:
@@ -74,9 +79,19 @@ class GemmConfig:
         return (self.block_n, self.tail_n) if self.tail_n else (self.block_n,)
 
     @property
+    def b_parts(self) -> int:
+        """Blocks of a strip of B in a stage."""
+        return 1
+
+    @property
+    def elements(self) -> int:
+        """Elements of A and B in a stage."""
+        return (self.block_m + self.tile_n) * self.block_k
+
+    @property
     def stage_bytes(self) -> int:
         """Bytes of the tiles of A and B of a step, of elements of 2 bytes."""
-        return (self.block_m + self.tile_n) * self.block_k * 2
+        return self.elements * 2
 
     def shared_bytes(self) -> int:
         """Bytes of shared memory for the tiles, of elements of 2 bytes."""
@@ -85,6 +100,24 @@ class GemmConfig:
     def tiles(self, m: int, n: int) -> int:
         """Tiles of C, those of a cluster counted as one."""
         return -(-m // self.shared_m) * -(-n // self.tile_n)
+
+
+@dataclass(frozen=True)
+class Form:
+    """Constants of a product's kernel: its tile, the orders of memory, and the end of a tile (`epilogue`).
+
+    `tile` is a `GemmConfig`, or that of another kernel which has its properties. `a_columns`, `b_columns` and
+    `c_columns` say that a matrix lies column by column.
+    """
+
+    tile: Any
+    a_columns: bool = False
+    b_columns: bool = False
+    c_columns: bool = False
+    turned: bool = False
+    paired: bool = False
+    epilogue: Any = None
+    reduce: str = ""
 
 
 def _cooperative(block_n: int, tail_n: int, stages: int, part_n: int, buffers: int, **more: int) -> GemmConfig:

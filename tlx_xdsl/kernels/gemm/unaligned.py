@@ -20,7 +20,7 @@ from typing import Any
 from ..calls.launching import Launch
 from ..calls.operands import TMA_ALIGNMENT, Operand, torch_module, transposed
 from .unaligned_config import Direct, Placement, UnalignedPlan
-from .unaligned_device import add_splits, copy_tiles, copy_tiles_of_two, gemm_direct
+from .unaligned_device import Distances, Way, add_splits, copy_tiles, gemm_direct
 
 WORKSPACE = "workspace"
 """The name, in `Launch.sources`, of the memory that the launches need while they run."""
@@ -67,31 +67,32 @@ def copy_launch(source: Operand, target: Operand, *more: Operand) -> Launch:
 
     Raises ValueError for strides that are negative.
     """
-    first = _Copy.of(source, target)
-    copies = (first, _Copy.of(*more)) if more else (first,)
-    arguments: dict[str, Any] = {}
-    constexprs: dict[str, Any] = {"BLOCK_ROWS": COPIED_ROWS, "BLOCK_COLUMNS": COPIED_COLUMNS}
+    first, second = _Copy.of(source, target), _Copy.of(*more) if more else None
+    values: dict[str, Any] = {"source_ptr2": None, "target_ptr2": None, "way2": None, "TILES": None}
+    constants: dict[str, Any] = {"FROM2": None, "TO2": None, "WIDE": first.wide or (second is not None and second.wide)}
+    constants |= {"BLOCK_ROWS": COPIED_ROWS, "BLOCK_COLUMNS": COPIED_COLUMNS}
     sources: dict[str, str] = {}
-    for suffix, each in zip(("", "2"), copies, strict=False):
-        arguments |= {f"{name}{suffix}": value for name, value in each.arguments.items()}
-        constexprs |= {f"{name}{suffix}": value for name, value in each.constexprs.items()}
-        sources |= {f"{name}{suffix}": value for name, value in each.sources.items()}
-    constexprs["WIDE"] = any(each.wide for each in copies)
-    if more:
-        arguments["TILES"] = first.tiles
-    tiles = sum(each.tiles for each in copies)
-    kernel = copy_tiles_of_two if more else copy_tiles
-    return Launch(kernel, (tiles,), arguments, constexprs, source.device, sources=sources)
+    for suffix, each in (("", first), ("2", second)):
+        if each is not None:
+            values |= {f"{name}{suffix}": value for name, value in each.values.items()}
+            constants |= {f"FROM{suffix}": each.read, f"TO{suffix}": each.written}
+            sources |= {f"{name}{suffix}": value for name, value in each.sources.items()}
+    tiles = first.tiles
+    if second is not None:
+        values["TILES"] = first.tiles
+        tiles += second.tiles
+    return Launch.of(copy_tiles, (tiles,), values, constants, source.device, sources)
 
 
 @dataclass(frozen=True)
 class _Copy:
-    """Launch of one copy, by either kernel."""
+    """Launch of one copy: its arguments, and how both sides lie."""
 
     tiles: int
     wide: bool
-    arguments: dict[str, Any]
-    constexprs: dict[str, Any]
+    values: dict[str, Any]
+    read: Placement
+    written: Placement
     sources: dict[str, str]
 
     @staticmethod
@@ -100,30 +101,16 @@ class _Copy:
         if placement(target).columns:
             source, target = transposed(source), transposed(target)
         read, written = placement(source), placement(target)
-        read_vector = 1 if read.columns else read.vector
+        dense = source.shape[1] == 1 or source.strides[1] == 1
+        read = Placement(dense=dense, vector=1 if read.columns else read.vector)
+        written = Placement(dense=written.dense, vector=written.vector)
         far = max(*source.strides, *target.strides) * max(COPIED_ROWS, COPIED_COLUMNS)
         tiles = -(-target.shape[0] // COPIED_ROWS) * -(-target.shape[1] // COPIED_COLUMNS)
-        arguments = {
-            "source_ptr": source.value,
-            "target_ptr": target.value,
-            "source_row": source.strides[0],
-            "source_column": source.strides[1],
-            "target_row": target.strides[0],
-            "target_column": target.strides[1],
-            "SOURCE_ROWS": source.shape[0],
-            "SOURCE_COLUMNS": source.shape[1] // read_vector,
-            "TARGET_ROWS": target.shape[0],
-            "TARGET_COLUMNS": target.shape[1] // written.vector,
-        }
-        constexprs = {
-            "SOURCE_VECTOR": read_vector,
-            "TARGET_VECTOR": written.vector,
-            "SOURCE_DENSE": source.shape[1] == 1 or source.strides[1] == 1,
-            "TARGET_DENSE": written.dense,
-        }
-        return _Copy(
-            tiles, far >= 1 << 31, arguments, constexprs, {"source_ptr": source.name, "target_ptr": target.name}
-        )
+        shapes = ((each.shape[0], each.shape[1] // way.vector) for each, way in ((source, read), (target, written)))
+        way = Way(source.strides, target.strides, *shapes)
+        values = {"source_ptr": source.value, "target_ptr": target.value, "way": way}
+        sources = {"source_ptr": source.name, "target_ptr": target.name}
+        return _Copy(tiles, far >= 1 << 31, values, read, written, sources)
 
 
 def padded_bytes(each: Operand) -> int:
@@ -193,15 +180,15 @@ def _direct_launches(
         left, right, target = transposed(right), transposed(left), transposed(target)
     (m, k), n = left.shape, right.shape[1]
     a, b, c = placement(left), placement(right), placement(target)
-    units = {name: 8 if size % 8 == 0 else 1 for name, size in (("M", m), ("N", n), ("K", k))}
+    units = tuple(8 if size % 8 == 0 else 1 for size in (m, n, k))
     far = max(*left.strides, *right.strides, *target.strides) * max(direct.block_m, direct.block_k)
     wide = far >= 1 << 31
-    parts = None
+    parts, stored, split = None, target.strides, 0
+    written = replace(c, tma=False)
     if direct.splits > 1:
         parts = _typed(workspace, 0, direct.partial_bytes // 4, float32_of(workspace))
-    sums = {"c_row": direct.part_columns, "c_column": 1, "c_split": direct.part_rows * direct.part_columns}
-    stored = {"c_row": target.strides[0], "c_column": target.strides[1]}
-    lies = {"C_COLUMNS": c.columns, "C_DENSE": c.dense}
+        stored, split = (direct.part_columns, 1), direct.part_rows * direct.part_columns
+        written = Placement(vector=4)
     product = Launch(
         gemm_direct,
         (*direct.tiles, direct.splits),
@@ -209,29 +196,16 @@ def _direct_launches(
             "a_ptr": left.value,
             "b_ptr": right.value,
             "c_ptr": target.value if parts is None else parts,
-            "M": m // units["M"],
-            "N": n // units["N"],
-            "K": k // units["K"],
-            "a_row": left.strides[0],
-            "a_k": left.strides[1],
-            "b_column": right.strides[1],
-            "b_k": right.strides[0],
-            **({**stored, "c_split": 0} if parts is None else sums),
+            "shape": tuple(size // unit for size, unit in zip((m, n, k), units, strict=True)),
+            "strides": Distances(*(*left.strides, *reversed(right.strides), *stored, split)),
             "STEPS": direct.steps,
         },
         {
-            **{f"{name}_UNIT": unit for name, unit in units.items()},
-            "BLOCK_M": direct.block_m,
-            "BLOCK_N": direct.block_n,
-            "BLOCK_K": direct.block_k,
-            "A_COLUMNS": a.columns,
-            "A_DENSE": a.dense,
-            "A_VECTOR": a.vector,
-            "B_COLUMNS": b.columns,
-            "B_DENSE": b.dense,
-            "B_VECTOR": b.vector,
-            **(lies if parts is None else {"C_COLUMNS": False, "C_DENSE": True}),
-            "C_VECTOR": c.vector if parts is None else 4,
+            "UNITS": units,
+            "BLOCK": (direct.block_m, direct.block_n, direct.block_k),
+            "A": replace(a, tma=False),
+            "B": replace(b, tma=False),
+            "C": written,
             "PARTIAL": parts is not None,
             "WIDE": wide,
         },
@@ -252,10 +226,18 @@ def _direct_launches(
             "M": m,
             "N": n,
             "part_row": direct.part_columns,
-            "part_split": sums["c_split"],
-            **stored,
+            "part_split": split,
+            "c_row": target.strides[0],
+            "c_column": target.strides[1],
         },
-        {"BLOCK_M": block_m, "BLOCK_N": direct.block_n, "TOGETHER": together, **lies, "WIDE": wide},
+        {
+            "BLOCK_M": block_m,
+            "BLOCK_N": direct.block_n,
+            "TOGETHER": together,
+            "C_COLUMNS": c.columns,
+            "C_DENSE": c.dense,
+            "WIDE": wide,
+        },
         left.device,
         sources={"parts_ptr": WORKSPACE, "c_ptr": target.name},
         launch_pdl=True,

@@ -17,6 +17,8 @@ which there are vectors are counted in them, so that the compiler sees that no v
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false
 
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
@@ -42,85 +44,59 @@ def places(
     return tl.multiple_of(at, (1, VECTOR * tlx.size_of(dtype))) if VECTOR > 1 else at
 
 
+class Way(NamedTuple):
+    """Places of the elements of a copy: distances of rows and of columns, and extents, whose columns count vectors."""
+
+    source_strides: Any
+    target_strides: Any
+    source_shape: Any
+    target_shape: Any
+
+
 @tlx_xdsl.jit
-def copy_tile(
-    tile, buffer, source_ptr, target_ptr, source_strides, target_strides, source_shape, target_shape,
-    SOURCE_VECTOR: tl.constexpr, TARGET_VECTOR: tl.constexpr, SOURCE_DENSE: tl.constexpr, TARGET_DENSE: tl.constexpr,
-    WIDE: tl.constexpr,
-):  # fmt: skip
+def copy_tile(tile, buffer, source_ptr, target_ptr, way, FROM: tl.constexpr, TO: tl.constexpr, WIDE: tl.constexpr):
     """Copy one tile of a matrix, as large as the buffer; what the target has more than the source becomes zeros.
 
-    The columns of the shapes count vectors, of SOURCE_VECTOR and TARGET_VECTOR elements.
+    FROM and TO say how the source and the target lie (`unaligned_config.Placement`).
     """
     BLOCK_ROWS: tl.constexpr = buffer.shape[0]
     BLOCK_COLUMNS: tl.constexpr = buffer.shape[1]
     HALF_ROWS: tl.constexpr = BLOCK_ROWS // 2
-    tiles = tl.cdiv(target_shape[1] * TARGET_VECTOR, BLOCK_COLUMNS)
+    source, target = way.source_strides, way.target_strides
+    tiles = tl.cdiv(way.target_shape[1] * TO.vector, BLOCK_COLUMNS)
     tile_row = tile // tiles
     first_row = tile_row * BLOCK_ROWS
     first_column = (tile - tile_row * tiles) * BLOCK_COLUMNS
-    source_ptr += first_row.to(tl.int64) * source_strides[0] + first_column.to(tl.int64) * source_strides[1]
-    target_ptr += first_row.to(tl.int64) * target_strides[0] + first_column.to(tl.int64) * target_strides[1]
+    source_ptr += first_row.to(tl.int64) * source[0] + first_column.to(tl.int64) * source[1]
+    target_ptr += first_row.to(tl.int64) * target[0] + first_column.to(tl.int64) * target[1]
 
     rows, columns = tl.arange(0, BLOCK_ROWS), tl.arange(0, BLOCK_COLUMNS)
-    at = places(source_ptr, rows, source_strides[0], columns, source_strides[1], SOURCE_DENSE, SOURCE_VECTOR, WIDE)
-    inside = columns < source_shape[1] * SOURCE_VECTOR - first_column
-    mask = (rows < source_shape[0] - first_row)[:, None] & inside[None, :]
+    at = places(source_ptr, rows, source[0], columns, source[1], FROM.dense, FROM.vector, WIDE)
+    inside = columns < way.source_shape[1] * FROM.vector - first_column
+    mask = (rows < way.source_shape[0] - first_row)[:, None] & inside[None, :]
     tlx.local_store(buffer, tl.load(at, mask=mask, other=0.0))
     # Blocks of one shape would have one layout, that of the longest vectors.
-    inside = columns < target_shape[1] * TARGET_VECTOR - first_column
+    inside = columns < way.target_shape[1] * TO.vector - first_column
     for half in tl.static_range(2):
         rows = half * HALF_ROWS + tl.arange(0, HALF_ROWS)
-        at = places(target_ptr, rows, target_strides[0], columns, target_strides[1], TARGET_DENSE, TARGET_VECTOR, WIDE)
+        at = places(target_ptr, rows, target[0], columns, target[1], TO.dense, TO.vector, WIDE)
         block = tlx.local_load(tlx.local_slice(buffer, [half * HALF_ROWS, 0], [HALF_ROWS, BLOCK_COLUMNS]))
-        tl.store(at, block, mask=(rows < target_shape[0] - first_row)[:, None] & inside[None, :])
+        tl.store(at, block, mask=(rows < way.target_shape[0] - first_row)[:, None] & inside[None, :])
 
 
 @tlx_xdsl.jit
 def copy_tiles(
-    source_ptr, target_ptr, source_row, source_column, target_row, target_column,
-    SOURCE_ROWS, SOURCE_COLUMNS, TARGET_ROWS, TARGET_COLUMNS,
-    BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.constexpr,
-    SOURCE_VECTOR: tl.constexpr, TARGET_VECTOR: tl.constexpr, SOURCE_DENSE: tl.constexpr, TARGET_DENSE: tl.constexpr,
+    source_ptr, target_ptr, way, source_ptr2, target_ptr2, way2, TILES, BLOCK_ROWS: tl.constexpr,
+    BLOCK_COLUMNS: tl.constexpr, FROM: tl.constexpr, TO: tl.constexpr, FROM2: tl.constexpr, TO2: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Copy a matrix, a tile for each program: see `copy_tile`."""
-    buffer = tlx.local_alloc((BLOCK_ROWS, BLOCK_COLUMNS), source_ptr.dtype.element_ty, 1)
-    copy_tile(
-        tl.program_id(0), buffer[0], source_ptr, target_ptr, (source_row, source_column), (target_row, target_column),
-        (SOURCE_ROWS, SOURCE_COLUMNS), (TARGET_ROWS, TARGET_COLUMNS),
-        SOURCE_VECTOR, TARGET_VECTOR, SOURCE_DENSE, TARGET_DENSE, WIDE,
-    )  # fmt: skip
-
-
-@tlx_xdsl.jit
-def copy_tiles_of_two(
-    source_ptr, target_ptr, source_row, source_column, target_row, target_column,
-    SOURCE_ROWS, SOURCE_COLUMNS, TARGET_ROWS, TARGET_COLUMNS,
-    source_ptr2, target_ptr2, source_row2, source_column2, target_row2, target_column2,
-    SOURCE_ROWS2, SOURCE_COLUMNS2, TARGET_ROWS2, TARGET_COLUMNS2,
-    TILES,
-    BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.constexpr,
-    SOURCE_VECTOR: tl.constexpr, TARGET_VECTOR: tl.constexpr, SOURCE_DENSE: tl.constexpr, TARGET_DENSE: tl.constexpr,
-    SOURCE_VECTOR2: tl.constexpr, TARGET_VECTOR2: tl.constexpr,
-    SOURCE_DENSE2: tl.constexpr, TARGET_DENSE2: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
-    """Copy two matrices in one launch: the first TILES programs have the first one."""
+    """Copy a matrix, a tile for each program, or two: then the first TILES programs have the first one."""
     tile = tl.program_id(0)
     buffer = tlx.local_alloc((BLOCK_ROWS, BLOCK_COLUMNS), source_ptr.dtype.element_ty, 1)
-    if tile < TILES:
-        copy_tile(
-            tile, buffer[0], source_ptr, target_ptr, (source_row, source_column), (target_row, target_column),
-            (SOURCE_ROWS, SOURCE_COLUMNS), (TARGET_ROWS, TARGET_COLUMNS),
-            SOURCE_VECTOR, TARGET_VECTOR, SOURCE_DENSE, TARGET_DENSE, WIDE,
-        )  # fmt: skip
+    if source_ptr2 is None or tile < TILES:
+        copy_tile(tile, buffer[0], source_ptr, target_ptr, way, FROM, TO, WIDE)
     else:
-        copy_tile(
-            tile - TILES, buffer[0], source_ptr2, target_ptr2,
-            (source_row2, source_column2), (target_row2, target_column2),
-            (SOURCE_ROWS2, SOURCE_COLUMNS2), (TARGET_ROWS2, TARGET_COLUMNS2),
-            SOURCE_VECTOR2, TARGET_VECTOR2, SOURCE_DENSE2, TARGET_DENSE2, WIDE,
-        )  # fmt: skip
+        copy_tile(tile - TILES, buffer[0], source_ptr2, target_ptr2, way2, FROM2, TO2, WIDE)
 
 
 @tlx_xdsl.jit
@@ -182,27 +158,36 @@ def load_step(ptr, k, k_stride, places, count, K_FIRST: tl.constexpr, VECTOR: tl
     return tl.load(at)
 
 
+class Distances(NamedTuple):
+    """Elements between neighbours of a product's matrices along rows, columns and K, and between matrices of sums."""
+
+    a_row: Any
+    a_k: Any
+    b_column: Any
+    b_k: Any
+    c_row: Any
+    c_column: Any
+    c_split: Any
+
+
 @tlx_xdsl.jit
 def gemm_direct(
-    a_ptr, b_ptr, c_ptr, M, N, K, a_row, a_k, b_column, b_k, c_row, c_column, c_split, STEPS,
-    M_UNIT: tl.constexpr, N_UNIT: tl.constexpr, K_UNIT: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    A_COLUMNS: tl.constexpr, A_DENSE: tl.constexpr, A_VECTOR: tl.constexpr,
-    B_COLUMNS: tl.constexpr, B_DENSE: tl.constexpr, B_VECTOR: tl.constexpr,
-    C_COLUMNS: tl.constexpr, C_DENSE: tl.constexpr, C_VECTOR: tl.constexpr,
-    PARTIAL: tl.constexpr, WIDE: tl.constexpr,
+    a_ptr, b_ptr, c_ptr, shape, strides, STEPS, UNITS: tl.constexpr, BLOCK: tl.constexpr,
+    A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, PARTIAL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """C = A @ B: a tile for each program along x and y, and STEPS steps of K for each along z.
 
-    M, N and K count M_UNIT, N_UNIT and K_UNIT elements. A_COLUMNS, B_COLUMNS and C_COLUMNS say that neighbours in a
-    column lie closer than those in a row; DENSE that they lie side by side. With PARTIAL each program along z has a
-    matrix of its own, `c_split` after the one before, whose rows have room for whole vectors.
+    `shape` is M, N and K, counted in UNITS of so many elements; BLOCK are the extents of a step. A, B and C say how
+    the matrices lie (`unaligned_config.Placement`). With PARTIAL each program along z has a matrix of its own,
+    `c_split` after the one before, whose rows have room for whole vectors.
     """
     if PARTIAL:
         tl.extra.cuda.gdc_launch_dependents()  # `add_splits` waits for the end of this launch itself
-    M *= M_UNIT
-    N *= N_UNIT
-    K *= K_UNIT
+    BLOCK_M: tl.constexpr = BLOCK[0]
+    BLOCK_N: tl.constexpr = BLOCK[1]
+    BLOCK_K: tl.constexpr = BLOCK[2]
+    M, N, K = shape[0] * UNITS[0], shape[1] * UNITS[1], shape[2] * UNITS[2]
+    a_row, a_k, b_column, b_k, c_row, c_column, c_split = strides
     dtype: tl.constexpr = a_ptr.dtype.element_ty
     first_m, first_n = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
     first_k = tl.program_id(2) * (STEPS * BLOCK_K)
@@ -211,26 +196,26 @@ def gemm_direct(
     count = last_k - first_k - (tl.cdiv(last_k - first_k, BLOCK_K) - 1) * BLOCK_K
     a_ptr += first_m.to(tl.int64) * a_row
     b_ptr += first_n.to(tl.int64) * b_column
-    a_buffer = tlx.local_alloc((BLOCK_K, BLOCK_M) if A_COLUMNS else (BLOCK_M, BLOCK_K), dtype, 1)
-    b_buffer = tlx.local_alloc((BLOCK_N, BLOCK_K) if B_COLUMNS else (BLOCK_K, BLOCK_N), dtype, 1)
-    a_places = factor_places(a_row, a_k, M - first_m, BLOCK_M, BLOCK_K, A_COLUMNS, A_DENSE, A_VECTOR, WIDE)
-    b_places = factor_places(b_column, b_k, N - first_n, BLOCK_N, BLOCK_K, not B_COLUMNS, B_DENSE, B_VECTOR, WIDE)
+    a_buffer = tlx.local_alloc((BLOCK_K, BLOCK_M) if A.columns else (BLOCK_M, BLOCK_K), dtype, 1)
+    b_buffer = tlx.local_alloc((BLOCK_N, BLOCK_K) if B.columns else (BLOCK_K, BLOCK_N), dtype, 1)
+    a_places = factor_places(a_row, a_k, M - first_m, BLOCK_M, BLOCK_K, A.columns, A.dense, A.vector, WIDE)
+    b_places = factor_places(b_column, b_k, N - first_n, BLOCK_N, BLOCK_K, not B.columns, B.dense, B.vector, WIDE)
 
-    a = load_step(a_ptr, first_k, a_k, a_places, count, A_COLUMNS, A_VECTOR, True)
-    b = load_step(b_ptr, first_k, b_k, b_places, count, not B_COLUMNS, B_VECTOR, True)
+    a = load_step(a_ptr, first_k, a_k, a_places, count, A.columns, A.vector, True)
+    b = load_step(b_ptr, first_k, b_k, b_places, count, not B.columns, B.vector, True)
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for k in range(first_k + count, last_k, BLOCK_K):
         tlx.local_store(a_buffer[0], a)
         tlx.local_store(b_buffer[0], b)
         tlx.fence_async_shared()  # the tensor cores read through the async proxy what the threads wrote
-        a = load_step(a_ptr, k, a_k, a_places, count, A_COLUMNS, A_VECTOR, False)
-        b = load_step(b_ptr, k, b_k, b_places, count, not B_COLUMNS, B_VECTOR, False)
-        acc = tlx.async_dot(operand(a_buffer[0], A_COLUMNS), operand(b_buffer[0], B_COLUMNS), acc)
+        a = load_step(a_ptr, k, a_k, a_places, count, A.columns, A.vector, False)
+        b = load_step(b_ptr, k, b_k, b_places, count, not B.columns, B.vector, False)
+        acc = tlx.async_dot(operand(a_buffer[0], A.columns), operand(b_buffer[0], B.columns), acc)
         acc = tlx.async_dot_wait(0, acc)
     tlx.local_store(a_buffer[0], a)
     tlx.local_store(b_buffer[0], b)
     tlx.fence_async_shared()
-    acc = tlx.async_dot(operand(a_buffer[0], A_COLUMNS), operand(b_buffer[0], B_COLUMNS), acc)
+    acc = tlx.async_dot(operand(a_buffer[0], A.columns), operand(b_buffer[0], B.columns), acc)
     acc = tlx.async_dot_wait(0, acc)
 
     c_ptr += first_m.to(tl.int64) * c_row + first_n.to(tl.int64) * c_column + tl.program_id(2).to(tl.int64) * c_split
@@ -238,14 +223,14 @@ def gemm_direct(
     rows, columns = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N)
     inside_m, inside_n = rows < M - first_m, columns < N - first_n
     if PARTIAL:
-        at = places(c_ptr, rows, c_row, columns, c_column, C_DENSE, C_VECTOR, WIDE)
-        stored_n = columns < tl.cdiv(N, C_VECTOR) * C_VECTOR - first_n
+        at = places(c_ptr, rows, c_row, columns, c_column, C.dense, C.vector, WIDE)
+        stored_n = columns < tl.cdiv(N, C.vector) * C.vector - first_n
         tl.store(at, tile, mask=inside_m[:, None] & stored_n[None, :])
-    elif C_COLUMNS:
-        at = places(c_ptr, columns, c_column, rows, c_row, C_DENSE, C_VECTOR, WIDE)
+    elif C.columns:
+        at = places(c_ptr, columns, c_column, rows, c_row, C.dense, C.vector, WIDE)
         tl.store(at, tl.trans(tile), mask=inside_n[:, None] & inside_m[None, :])
     else:
-        at = places(c_ptr, rows, c_row, columns, c_column, C_DENSE, C_VECTOR, WIDE)
+        at = places(c_ptr, rows, c_row, columns, c_column, C.dense, C.vector, WIDE)
         tl.store(at, tile, mask=inside_m[:, None] & inside_n[None, :])
 
 

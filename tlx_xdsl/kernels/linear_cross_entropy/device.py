@@ -16,9 +16,16 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
 from ..attention.scores import LOG2_E
-from ..gemm.device import multiply_steps, tile_offsets
-from ..gemm.pingpong import load_step
-from ..rings import TURN_THREADS
+from ..gemm.device import (
+    load_step,
+    multiply_in_turn,
+    released,
+    ring_of,
+    tile_offsets,
+    tile_rings,
+    wait_for_stage,
+    waited,
+)
 
 
 @tlx_xdsl.jit
@@ -43,51 +50,35 @@ def store_sums_of_rows(
 
 
 @tlx_xdsl.jit
-def linear_sums(
-    x_desc, w_desc, top_ptr, total_ptr, plain_ptr, M, N, K, GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
-    GROUP_M: tl.constexpr, EVEN: tl.constexpr,
-):  # fmt: skip
+def linear_sums(x_desc, w_desc, top_ptr, total_ptr, plain_ptr, sizes, FORM: tl.constexpr, EVEN: tl.constexpr):
     """The sums of the rows of each tile of x @ w^T: consumer 0 has the program's even tiles, consumer 1 the odd ones.
 
-    x is (M, K), w (N, K), both by rows. See `gemm.pingpong` for stages, turns and barriers.
+    x is (M, K), w (N, K), both by rows. See `gemm.device.multiply_in_turn` for stages, turns and barriers.
     """
-    tl.static_assert(NUM_STAGES >= 2, "a stage is given back when the next one is being multiplied")
-    dtype: tl.constexpr = tlx.dtype_of(x_desc)
-    STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
-
-    order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
+    TILE: tl.constexpr = FORM.tile
     pid = tl.program_id(0)
     programs = tl.num_programs(0)
-    num_tiles = tl.cdiv(tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N) - pid, programs)  # of this program
-    num_k = tl.cdiv(K, BLOCK_K)
-
-    a = tlx.local_alloc((BLOCK_M, BLOCK_K), dtype, NUM_STAGES)
-    b = tlx.local_alloc((BLOCK_N, BLOCK_K), dtype, NUM_STAGES)
-    full = tlx.alloc_barriers(NUM_STAGES)
-    empty = tlx.alloc_barriers(NUM_STAGES)
+    num_tiles = tl.cdiv(sizes.m, TILE.block_m) * tl.cdiv(sizes.n, TILE.block_n)
+    num_tiles = tl.cdiv(num_tiles - pid, programs)  # of this program
+    num_k = tl.cdiv(sizes.k, TILE.block_k)
+    ring = ring_of(tile_rings(tlx.dtype_of(x_desc), FORM), FORM)
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
             for j in range(num_tiles):
-                off_m, off_n = tile_offsets(pid + j * programs, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
+                off_m, off_n = tile_offsets(pid + j * programs, sizes, TILE.block_m, TILE.block_n, TILE.group_m)
                 for k in range(num_k):
-                    stage, phase = tlx.get_bufidx_phase(j * num_k + k, NUM_STAGES)
-                    tlx.barrier_wait(empty[stage], phase ^ 1)
-                    load_step(
-                        x_desc, w_desc, a, b, full, stage, off_m, off_n, k * BLOCK_K, False, True, STAGE_BYTES
-                    )  # fmt: skip
+                    stage, phase = tlx.get_bufidx_phase(j * num_k + k, TILE.stages)
+                    wait_for_stage(ring, stage, phase)
+                    load_step(ring, x_desc, (w_desc,), stage, off_m, (off_n,), k * TILE.block_k)
 
         with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
             consumer: tl.constexpr = tlx.async_task_replica_id()
             for j in range(consumer, num_tiles, 2):
-                off_m, off_n = tile_offsets(pid + j * programs, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
-                stage, phase = tlx.get_bufidx_phase(j * num_k, NUM_STAGES)
-                if j > 0:
-                    tlx.named_barrier_wait(consumer, TURN_THREADS)
-                logits, last, _, _ = multiply_steps((a, b), (full, empty), stage, phase, num_k, NUM_STAGES, False, True)
-                if j + 1 < num_tiles:
-                    tlx.named_barrier_arrive(1 - consumer, TURN_THREADS)
-                logits = tlx.async_dot_wait(0, logits)
-                tlx.barrier_arrive(empty[last])
-                store_sums_of_rows(logits, top_ptr, total_ptr, plain_ptr, off_m, off_n, M, N, BLOCK_N, EVEN)
+                off_m, off_n = tile_offsets(pid + j * programs, sizes, TILE.block_m, TILE.block_n, TILE.group_m)
+                logits, last = multiply_in_turn(ring, j, num_tiles, num_k, consumer)
+                (logits,) = waited(logits, 0)
+                released(ring, last)
+                store_sums_of_rows(
+                    logits, top_ptr, total_ptr, plain_ptr, off_m, off_n, sizes.m, sizes.n, TILE.block_n, EVEN
+                )  # fmt: skip

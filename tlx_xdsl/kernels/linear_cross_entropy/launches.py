@@ -12,10 +12,11 @@ from ..calls.launching import Launch, multiprocessors
 from ..calls.operands import Operand, described_rows, empty, operand, transposed
 from ..gemm.config import CONFIGS, LARGE, choose
 from ..gemm.dense import matrix_of
-from ..gemm.device import order_of_tiles
+from ..gemm.device import sizes_of
 from ..gemm.division import whole
 from ..gemm.launches import ADDED, PLAIN, Finish, Problem, workspace_bytes
 from ..gemm.model import Reading
+from ..gemm.tiles import Form, GemmConfig
 from ..rows.cross_entropy import cross_entropy_backward_launch
 from .device import linear_sums
 from .rows import combine_tiles, gradients_of_logits, rounded, scale_of_rows, scaled, sum_of_losses
@@ -23,7 +24,7 @@ from .rows import combine_tiles, gradients_of_logits, rounded, scale_of_rows, sc
 WIDTH = 8
 """Elements of 16 bytes, in which TMA begins: rows of logits in memory are a multiple of them long."""
 
-_TILE_M, _TILE_N, _TILE_K, _STAGES, _GROUP_M = 128, 128, 64, 6, 8
+_TILE = GemmConfig("pingpong", 128, 128, 64, stages=6, subtiles=1)
 """Tiles of the losses alone, whose ring has 192 KiB: there is nothing else in shared memory."""
 
 _CHUNK_ROWS = 128
@@ -117,7 +118,7 @@ class Layer:
 
 def tiles_of(classes: int) -> int:
     """Tiles of a row of logits whose sums are in memory."""
-    return -(-classes // _TILE_N)
+    return -(-classes // _TILE.block_n)
 
 
 def loss_launches(layer: Layer, sums: Any, losses: Any, lse: Any, name: str) -> tuple[Launch, ...]:
@@ -126,31 +127,25 @@ def loss_launches(layer: Layer, sums: Any, losses: Any, lse: Any, name: str) -> 
     `sums` are (2 or, with smoothing, 3, tiles, T).
     """
     (tokens, depth), classes = layer.x.shape, layer.classes
-    tiles_m, tiles_n = -(-tokens // _TILE_M), tiles_of(classes)
+    tiles = -(-tokens // _TILE.block_m), tiles_of(classes)
     top, total = sums[0], sums[1]
     plain = sums[2] if layer.smoothing > 0 else None
     values: dict[str, Any] = {
-        "x_desc": described_rows(layer.x, (_TILE_M, _TILE_K)),
-        "w_desc": described_rows(layer.w, (_TILE_N, _TILE_K)),
+        "x_desc": described_rows(layer.x, (_TILE.block_m, _TILE.block_k)),
+        "w_desc": described_rows(layer.w, (_TILE.block_n, _TILE.block_k)),
         "top_ptr": top,
         "total_ptr": total,
         "plain_ptr": plain,
-        "M": tokens,
-        "N": classes,
-        "K": depth,
-        **order_of_tiles(tiles_m, tiles_n, _GROUP_M),
+        "sizes": sizes_of((tokens, classes, depth), tiles, _TILE.group_m),
     }
-    constants = {
-        "BLOCK_M": _TILE_M, "BLOCK_N": _TILE_N, "BLOCK_K": _TILE_K, "NUM_STAGES": _STAGES, "GROUP_M": _GROUP_M,
-        "EVEN": classes % _TILE_N == 0,
-    }  # fmt: skip
+    constants: dict[str, Any] = {"FORM": Form(_TILE, b_columns=True), "EVEN": classes % _TILE.block_n == 0}
     sources = {"x_desc": "x", "w_desc": "w", "top_ptr": "sums", "total_ptr": "sums", "plain_ptr": "sums"}
-    programs = min(multiprocessors(layer.x), tiles_m * tiles_n)
+    programs = min(multiprocessors(layer.x), prod(tiles))
     product = Launch.of(linear_sums, (programs,), values, constants, layer.x.device, sources)
     values = {
         "x_ptr": layer.x.value, "w_ptr": layer.w.value, "target_ptr": layer.target.value, "top_ptr": top,
         "total_ptr": total, "plain_ptr": plain, "loss_ptr": losses, "lse_ptr": lse, "x_stride": layer.x.strides[0],
-        "w_stride": layer.w.strides[0], "ROWS": tokens, "COLUMNS": classes, "DEPTH": depth, "TILES": tiles_n,
+        "w_stride": layer.w.strides[0], "extents": (tokens, classes, depth, tiles[1]),
         "ignore_index": layer.ignore_index, "smoothing": layer.smoothing,
     }  # fmt: skip
     constants = {"BLOCK": _COMBINE_BLOCK, "BLOCK_K": _DOT_BLOCK}

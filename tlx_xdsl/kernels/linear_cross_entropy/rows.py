@@ -45,13 +45,15 @@ def sum_of_losses(losses_ptr, scale_ptr, total_ptr, ROWS, BLOCK: tl.constexpr):
 
 @tlx_xdsl.jit
 def combine_tiles(
-    x_ptr, w_ptr, target_ptr, top_ptr, total_ptr, plain_ptr, loss_ptr, lse_ptr, x_stride, w_stride,
-    ROWS, COLUMNS, DEPTH, TILES, ignore_index, smoothing, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr,
+    x_ptr, w_ptr, target_ptr, top_ptr, total_ptr, plain_ptr, loss_ptr, lse_ptr, x_stride, w_stride, extents,
+    ignore_index, smoothing, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """The loss of a row, of the maxima and sums of its tiles (`device.linear_sums`); programs are rows.
 
-    The logit of the target is x . w[target], in f32. A class that is not there makes the loss no number.
+    `extents` are rows, classes, elements of a row of x, and tiles of a row of logits. The logit of the target is
+    x . w[target], in f32. A class that is not there makes the loss no number.
     """
+    ROWS, COLUMNS, DEPTH, TILES = extents
     row = tl.program_id(0)
     target = tl.load(target_ptr + row)
     is_class = (target >= 0) & (target < COLUMNS)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..calls.launching import Launch, multiprocessors
 from ..calls.operands import (
@@ -16,32 +15,39 @@ from ..calls.operands import (
     operand,
     rows_of,
     unit_of,
+    width_of,
     zeros,
 )
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import COUNTERS, WORKSPACE, Prepared
 from ..operators import rows as operators
-from .cross_entropy_rows import cross_entropy_backward_rows, cross_entropy_rows
+from .cross_entropy_rows import (
+    cross_entropy_backward_rows,
+    cross_entropy_backward_unaligned_rows,
+    cross_entropy_rows,
+    cross_entropy_short_rows,
+)
+from .edges import THREADS, tile_of
 
 DTYPES = ("fp16", "bf16", "fp32")
 CLASSES = ("i32", "i64")
 REDUCTIONS = ("mean", "sum", "none")
 
-_THREADS = 128
-"""Threads of a program forward."""
+_SHORT, _VECTORS, _SHORT_REGISTERS = 4096, 4, 64
+"""The longest row of which a program has all at a time, or several; vectors of 16 bytes and registers of a thread."""
 
 _BLOCK, _BLOCK_WARPS = 8192, 8
 """Elements of a program backward, and its warps."""
 
 _REGISTERS, _MORE_REGISTERS = 32, 8
 """Registers of a thread where losses are added up, so that many programs are resident; and those that smoothing takes
-besides, or rows that are not aligned."""
+besides, or rows that are read by elements."""
 
 _ALL_REGISTERS, _RESIDENT = 1 << 16, 32
 """Registers of a multiprocessor, and programs that it has at most."""
 
-_SUMS = 4
-"""Sums that each thread of the last program adds up at a time."""
+_SUMS, _MORE_SUMS = 4, 16
+"""Sums that each thread of the last program adds up at a time; and where all is read in some microseconds."""
 
 
 def cross_entropy(
@@ -126,25 +132,22 @@ def _forward_launch(
     For a sum there is a `total`, a `counter` that is zero, and `losses` has one element for each program.
     """
     rows = rows_of(given)
-    unit = unit_of((given,), (rows,))
+    way = _way(given, rows, smoothing)
     values = {
         "x_ptr": given.value, "target_ptr": classes.value, "loss_ptr": losses, "lse_ptr": lse, "total_ptr": total,
-        "scale_ptr": scale, "counter_ptr": counter, "x_stride": rows.distance // unit, "ROW_COUNT": rows.count,
-        "COLUMNS": rows.columns // unit, "ignore_index": ignore_index, "smoothing": smoothing,
+        "scale_ptr": scale, "counter_ptr": counter, "x_stride": rows.distance // way.unit, "ROW_COUNT": rows.count,
+        "COLUMNS": rows.columns // way.unit, "ignore_index": ignore_index, "smoothing": smoothing,
     }  # fmt: skip
-    threads, registers = _threads_and_registers(given, rows, smoothing)
-    constants = {
-        "THREADS": threads, "UNIT": unit, "IS_SMOOTHED": smoothing > 0, "SUM_BLOCK": _SUMS * threads,
-        "IS_MEAN": is_mean,
-    }  # fmt: skip
+    constants = {**way.constants, "IS_SMOOTHED": smoothing > 0, "IS_MEAN": is_mean}
     sources = {
         "x_ptr": "x", "target_ptr": "target", "loss_ptr": "loss" if total is None else WORKSPACE, "lse_ptr": "lse",
         "total_ptr": "loss", "scale_ptr": "scale", "counter_ptr": COUNTERS,
     }  # fmt: skip
-    aligned = ("x_ptr",) if unit > 1 else ()
-    programs, registers = (rows.count, None) if total is None else (losses.shape[0], registers)
+    aligned = ("x_ptr",) if way.unit * way.constants["WIDTH"] > 1 else ()
+    each, all_programs = -(-rows.count // way.rows), None if total is None else losses.shape[0]
+    programs, registers = (each, None) if all_programs is None else (all_programs, way.registers)
     return Launch.of(
-        cross_entropy_rows,
+        way.kernel,
         (programs,),
         values,
         constants,
@@ -152,22 +155,45 @@ def _forward_launch(
         sources,
         aligned,
         registers,
-        num_warps=threads // 32,
+        num_warps=way.threads // 32,
     )
 
 
-def _threads_and_registers(given: Operand, rows: Rows, smoothing: float) -> tuple[int, int]:
-    """Threads of a program, and registers of each where losses are added up."""
-    more = (smoothing > 0) + (unit_of((given,), (rows,)) == 1)
-    return min(_THREADS, max(rows.block // 8, 32)), _REGISTERS + more * _MORE_REGISTERS
+class _Way(NamedTuple):
+    """The way to losses: the kernel, rows of a program at a time, its threads, and registers of each.
+
+    Registers are those where losses are added up. The stride and the length of rows are counted in `unit` elements.
+    """
+
+    kernel: Any
+    rows: int
+    unit: int
+    threads: int
+    registers: int
+    constants: dict[str, int]
+
+
+def _way(given: Operand, rows: Rows, smoothing: float) -> _Way:
+    unit, width = unit_of((given,), (rows,)), width_of((given,), (rows,))
+    if width > 1 and rows.columns <= _SHORT:
+        tile = tile_of(rows.columns, width, _VECTORS)
+        threads = max(THREADS, tile["LANES"])
+        constants = {**tile, "SUM_BLOCK": _MORE_SUMS * threads}
+        return _Way(cross_entropy_short_rows, tile["ROWS"], 1, threads, _SHORT_REGISTERS, constants)
+    threads = min(THREADS, max(rows.block // 8, 32))
+    width = width if unit == 1 else 1
+    registers = _REGISTERS + ((smoothing > 0) + (unit * width == 1)) * _MORE_REGISTERS
+    constants = {"THREADS": threads, "UNIT": unit, "WIDTH": width, "SUM_BLOCK": _SUMS * threads}
+    return _Way(cross_entropy_rows, 1, unit, threads, registers, constants)
 
 
 def _programs(given: Operand, smoothing: float) -> int:
     """Programs that add up losses: as many as are resident at once, or fewer that have as many rows each."""
     rows = rows_of(given)
-    of_program = prod(_threads_and_registers(given, rows, smoothing))
-    resident = multiprocessors(given) * min(_RESIDENT, _ALL_REGISTERS // of_program)
-    return -(-rows.count // -(-rows.count // resident))
+    way = _way(given, rows, smoothing)
+    resident = multiprocessors(given) * min(_RESIDENT, _ALL_REGISTERS // (way.threads * way.registers))
+    groups = -(-rows.count // way.rows)
+    return -(-groups // -(-groups // resident))
 
 
 _BACKWARD = "cross_entropy_backward"
@@ -216,8 +242,20 @@ def cross_entropy_backward_launch(
         "dloss_step": int(bool(grad.shape)), "COLUMNS": rows.columns // unit, "ignore_index": ignore_index,
         "smoothing": smoothing,
     }  # fmt: skip
-    block = min(_BLOCK, max(rows.block, 128))
+    width = width_of((given, result), (rows, target_rows))
     sources = {f"{name}_ptr": name for name in ("x", "target", "lse", "scale", "dloss", "dx")}
+    if width > 1 and (unit == 1 or rows.columns <= _SHORT):
+        values |= {
+            "x_stride": rows.distance, "dx_stride": target_rows.distance, "ROW_COUNT": rows.count,
+            "COLUMNS": rows.columns,
+        }  # fmt: skip
+        blocks = -(-rows.columns // _BLOCK)
+        tile = tile_of(-(-rows.columns // blocks), width, _VECTORS)
+        return Launch.of(
+            cross_entropy_backward_unaligned_rows, (-(-rows.count // tile["ROWS"]), blocks), values, tile,
+            given.device, sources, ("x_ptr", "dx_ptr"), num_warps=max(THREADS, tile["LANES"]) // 32,
+        )  # fmt: skip
+    block = min(_BLOCK, max(rows.block, 128))
     return Launch.of(
         cross_entropy_backward_rows,
         (rows.count, -(-rows.columns // block)),

@@ -18,7 +18,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 
 from ..attention.scores import LOG2_E
-from .softmax_rows import maximum_and_sum, sums_of_threads
+from .edges import body_of, edges_of, load_pieces, places_of, rows_of_lanes, store_piece
+from .softmax_rows import add_elements, maximum_and_sum, sums_of_threads, weights_of_rows
 
 PROGRAM_DONE = tl.constexpr(1 << 32)
 """What a program that is done adds to the counter, beside its rows that count: a launch has fewer."""
@@ -28,10 +29,10 @@ PROGRAM_DONE = tl.constexpr(1 << 32)
 def cross_entropy_rows(
     x_ptr, target_ptr, loss_ptr, lse_ptr, total_ptr, scale_ptr, counter_ptr, x_stride, ROW_COUNT, COLUMNS,
     ignore_index, smoothing,
-    THREADS: tl.constexpr, UNIT: tl.constexpr, IS_SMOOTHED: tl.constexpr, SUM_BLOCK: tl.constexpr,
+    THREADS: tl.constexpr, UNIT: tl.constexpr, WIDTH: tl.constexpr, IS_SMOOTHED: tl.constexpr, SUM_BLOCK: tl.constexpr,
     IS_MEAN: tl.constexpr,
 ):  # fmt: skip
-    """The losses of rows, and l; a program has every `num_programs`-th row.
+    """The losses of rows, and l; a program has every `num_programs`-th row. With a WIDTH above 1 they begin anywhere.
 
     A class that a row does not have makes its loss no number. With `total_ptr` the losses of each program are added up,
     and then those of all: their sum, or their mean, and then at `scale_ptr` 1 over the rows that count.
@@ -42,7 +43,16 @@ def cross_entropy_rows(
     for row in range(tl.program_id(0), ROW_COUNT, tl.num_programs(0)):
         row_ptr = x_ptr + row.to(tl.int64) * (x_stride * UNIT)
         target = tl.load(target_ptr + row)
-        top, total, plain = sums_of_threads(row_ptr, count, THREADS, WITH_PLAIN=IS_SMOOTHED)
+        if WIDTH > 1:
+            _, whole, place, inside = edges_of(row, x_stride, count, WIDTH, THREADS)
+            body_ptr = x_ptr + body_of(row, x_stride, WIDTH)
+            edge = tl.load(body_ptr + place, inside, float("-inf"))
+            top, total, plain = sums_of_threads(body_ptr, whole, THREADS, WITH_PLAIN=IS_SMOOTHED)
+            top, total = add_elements((edge[:, None],), top, total)
+            if IS_SMOOTHED:
+                plain += tl.where(inside, edge.to(tl.float32), 0.0)
+        else:
+            top, total, plain = sums_of_threads(row_ptr, count, THREADS, WITH_PLAIN=IS_SMOOTHED)
         # Here it does not wait for the target, and is there when the threads have added up their sums.
         of_target = tl.load(row_ptr + target, (target >= 0) & (target < count), float("nan")).to(tl.float32)
         top, total = maximum_and_sum(top, total)
@@ -60,14 +70,65 @@ def cross_entropy_rows(
             losses += loss
             rows += is_counted.to(tl.int32)
     if total_ptr is not None:
-        tl.store(loss_ptr + tl.program_id(0), losses)
-        # Releases what was stored, and acquires what the other programs have stored before they counted.
-        before = tl.atomic_add(counter_ptr, PROGRAM_DONE + rows.to(tl.int64), sem="acq_rel")
-        if before // PROGRAM_DONE == tl.num_programs(0) - 1:
-            tl.store(counter_ptr, 0)
-            add_losses(
-                loss_ptr, total_ptr, scale_ptr, (before % PROGRAM_DONE + rows).to(tl.float32), SUM_BLOCK, IS_MEAN
-            )
+        finish(losses, rows, loss_ptr, total_ptr, scale_ptr, counter_ptr, SUM_BLOCK, IS_MEAN)
+
+
+@tlx_xdsl.jit
+def cross_entropy_short_rows(
+    x_ptr, target_ptr, loss_ptr, lse_ptr, total_ptr, scale_ptr, counter_ptr, x_stride, ROW_COUNT, COLUMNS,
+    ignore_index, smoothing,
+    ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr, IS_SMOOTHED: tl.constexpr,
+    SUM_BLOCK: tl.constexpr, IS_MEAN: tl.constexpr,
+):  # fmt: skip
+    """`cross_entropy_rows` for ROWS rows at a time, which begin anywhere (`edges`): all lanes of one have its loss."""
+    is_first = tl.arange(0, LANES)[None, :] == 0
+    losses = tl.zeros((ROWS, LANES), tl.float32)
+    counted = tl.zeros((ROWS, LANES), tl.int32)
+    for first in range(tl.program_id(0) * ROWS, ROW_COUNT, tl.num_programs(0) * ROWS):
+        rows = rows_of_lanes(first, ROWS, LANES)
+        is_row = rows < ROW_COUNT
+        target = tl.load(target_ptr + rows, is_row, ignore_index)
+        _, whole, place, inside = edges_of(rows, x_stride, tl.where(is_row, COLUMNS, 0), WIDTH, LANES)
+        row_ptr = x_ptr + body_of(rows, x_stride, WIDTH)
+        x = load_pieces(row_ptr, whole, float("-inf"), 0, PIECES, LANES, WIDTH)
+        edge = tl.load(row_ptr + place, inside, float("-inf")).to(tl.float32)
+        of_target = tl.load(
+            x_ptr + rows.to(tl.int64) * x_stride + target, is_row & (target >= 0) & (target < COLUMNS), float("nan")
+        )
+        top, total, _, _ = weights_of_rows(x, edge)
+        lse = top + tl.log(total)
+        loss = lse - of_target.to(tl.float32)
+        if IS_SMOOTHED:
+            plain = tl.where(inside, edge, 0.0)
+            for piece in tl.static_range(PIECES):
+                _, is_there = places_of(whole, piece, LANES, WIDTH)
+                plain += tl.sum(tl.where(is_there, x[piece].to(tl.float32), 0.0), 2)
+            loss = (1.0 - smoothing) * loss + smoothing * (lse - tl.sum(plain, 1)[:, None] / COLUMNS)
+        is_counted = target != ignore_index
+        loss = tl.where(is_counted, loss, 0.0)
+        is_written = is_row & is_first
+        if lse_ptr is not None:
+            tl.store(lse_ptr + rows, tl.broadcast_to(lse, (ROWS, LANES)), is_written)
+        if total_ptr is None:
+            tl.store(loss_ptr + rows, loss, is_written)
+        else:
+            losses += tl.where(is_first, loss, 0.0)
+            counted += (is_counted & is_first).to(tl.int32)
+    if total_ptr is not None:
+        finish(tl.sum(losses), tl.sum(counted), loss_ptr, total_ptr, scale_ptr, counter_ptr, SUM_BLOCK, IS_MEAN)
+
+
+@tlx_xdsl.jit
+def finish(
+    losses, rows, loss_ptr, total_ptr, scale_ptr, counter_ptr, SUM_BLOCK: tl.constexpr, IS_MEAN: tl.constexpr
+):  # fmt: skip
+    """Store the sum of a program, whose `rows` count; the last one to be done adds up all."""
+    tl.store(loss_ptr + tl.program_id(0), losses)
+    # Releases what was stored, and acquires what the other programs have stored before they counted.
+    before = tl.atomic_add(counter_ptr, PROGRAM_DONE + rows.to(tl.int64), sem="acq_rel")
+    if before // PROGRAM_DONE == tl.num_programs(0) - 1:
+        tl.store(counter_ptr, 0)
+        add_losses(loss_ptr, total_ptr, scale_ptr, (before % PROGRAM_DONE + rows).to(tl.float32), SUM_BLOCK, IS_MEAN)
 
 
 @tlx_xdsl.jit
@@ -87,6 +148,13 @@ def add_losses(loss_ptr, total_ptr, scale_ptr, rows, BLOCK: tl.constexpr, IS_MEA
 
 
 @tlx_xdsl.jit
+def slopes_of(x, at, place, target, ignore_index, lse, grad, count, smoothing):
+    """The gradient of logits at places, of which `place` is that of the class."""
+    dx = tl.math.exp2((x - lse) * LOG2_E) - tl.where(at == place, 1.0 - smoothing, 0.0) - smoothing / count
+    return tl.where(target == ignore_index, 0.0, dx * grad)
+
+
+@tlx_xdsl.jit
 def cross_entropy_backward_rows(
     x_ptr, target_ptr, lse_ptr, scale_ptr, dloss_ptr, dx_ptr, x_stride, dx_stride, dloss_step, COLUMNS,
     ignore_index, smoothing, BLOCK: tl.constexpr, UNIT: tl.constexpr,
@@ -103,6 +171,38 @@ def cross_entropy_backward_rows(
     grad = tl.load(dloss_ptr + row * dloss_step)
     if scale_ptr is not None:
         grad = grad * tl.load(scale_ptr)
-    dx = tl.math.exp2((x - lse) * LOG2_E) - tl.where(at == target, 1.0 - smoothing, 0.0) - smoothing / count
-    dx = tl.where(target == ignore_index, 0.0, dx * grad)
+    dx = slopes_of(x, at, target, target, ignore_index, lse, grad, count, smoothing)
     tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), at < count)
+
+
+@tlx_xdsl.jit
+def cross_entropy_backward_unaligned_rows(
+    x_ptr, target_ptr, lse_ptr, scale_ptr, dloss_ptr, dx_ptr, x_stride, dx_stride, dloss_step, ROW_COUNT, COLUMNS,
+    ignore_index, smoothing, ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """The gradient of PIECES of ROWS rows, which begin anywhere (`edges`): programs are (rows, pieces)."""
+    rows = rows_of_lanes(tl.program_id(0) * ROWS, ROWS, LANES)
+    is_row = rows < ROW_COUNT
+    before, whole, place, inside = edges_of(rows, x_stride, tl.where(is_row, COLUMNS, 0), WIDTH, LANES)
+    first = tl.program_id(1) * PIECES
+    inside = inside & (first == 0)
+    row_ptr = x_ptr + body_of(rows, x_stride, WIDTH)
+    x = load_pieces(row_ptr, whole, 0.0, first, PIECES, LANES, WIDTH)
+    edge = tl.load(row_ptr + place, inside, 0.0).to(tl.float32)
+    target = tl.load(target_ptr + rows, is_row, ignore_index)
+    lse = tl.load(lse_ptr + rows, is_row, 0.0)
+    grad = tl.load(dloss_ptr + rows * dloss_step, is_row, 0.0)
+    if scale_ptr is not None:
+        grad = grad * tl.load(scale_ptr)
+    # From the body's first element, in 32 bits; classes that are not there stay so.
+    of_class = tl.minimum(tl.maximum(target, -1), COLUMNS).to(tl.int32) - before
+    row_ptr = dx_ptr + body_of(rows, dx_stride, WIDTH)
+    for piece in tl.static_range(PIECES):
+        at, _ = places_of(whole, first + piece, LANES, WIDTH)
+        dx = slopes_of(
+            x[piece].to(tl.float32), at, of_class[:, :, None], target[:, :, None], ignore_index, lse[:, :, None],
+            grad[:, :, None], COLUMNS, smoothing,
+        )  # fmt: skip
+        store_piece(row_ptr, dx, whole, first + piece, LANES, WIDTH)
+    of_edge = slopes_of(edge, place, of_class, target, ignore_index, lse, grad, COLUMNS, smoothing)
+    tl.store(row_ptr + place, of_edge.to(dx_ptr.dtype.element_ty), inside)

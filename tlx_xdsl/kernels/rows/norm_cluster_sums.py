@@ -39,6 +39,8 @@ what the thread has read before (PTX ISA, `st.async`). So when half of the place
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
 # pyright: reportAttributeAccessIssue=false
 
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
@@ -92,30 +94,102 @@ def only(x, inside):
     return x if inside is None else tl.where(inside, x, 0.0)
 
 
-@tlx_xdsl.jit
-def load_factors(factors_ptr, factors, loaded, start):
-    """Producer: load the CTA's piece of the weight, of the bias."""
-    BYTES: tl.constexpr = factors[0].shape[0] * tlx.size_of(tlx.dtype_of(factors))
-    tlx.barrier_expect_bytes(loaded, len(factors_ptr) * BYTES)
-    for which in tl.static_range(len(factors_ptr)):
-        tlx.async_load(factors_ptr[which] + start, factors[which], bulk=True, barrier=loaded)
+class Pieces(NamedTuple):
+    """A cluster's rows, from `first` on every `clusters`-th of `rows`, and what a CTA has for its pieces of them.
+
+    A row has `count` elements, the piece those from `start` on, of which `skip` are another CTA's. `rings` are buffers
+    of each operand, `factors` those of weight and bias, or None; `received` and `numbers` the places of sums and of
+    numbers. The top of this file says what the barriers are for, `norm_clusters.ClusterForm` what `form` is.
+    """
+
+    rings: Any
+    factors: Any
+    received: Any
+    numbers: Any
+    full: Any
+    empty: Any
+    loaded: Any
+    complete: Any
+    ready: Any
+    done: Any
+    free: Any
+    start: Any
+    skip: Any
+    count: Any
+    first: Any
+    rows: Any
+    clusters: Any
+    eps: Any
+    form: Any
 
 
 @tlx_xdsl.jit
-def load_rows(
-    pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr
+def pieces_of(
+    dtype: tl.constexpr, OPERANDS: tl.constexpr, FACTORS: tl.constexpr, columns, rows, eps, form: tl.constexpr
 ):  # fmt: skip
-    """Producer: load the CTA's piece of each row, of all operands."""
-    BYTES: tl.constexpr = rings[0][0].shape[0] * tlx.size_of(tlx.dtype_of(rings[0]))
+    """The pieces of a CTA, whose memory and barriers are ready in all CTAs of the cluster when this returns."""
+    BLOCK: tl.constexpr = form.block
+    RANKS: tl.constexpr = form.ranks
+    STAGES: tl.constexpr = form.stages
+    count = columns * form.unit
+    first = tl.program_id(0) // RANKS
+    clusters = tl.num_programs(0) // RANKS
+    mine = tlx.cluster_cta_rank() * BLOCK
+    start = mine if form.even else tl.minimum(mine, count - BLOCK)
+    skip = None if form.even else mine - start
+    rings = ()
+    for _ in tl.static_range(OPERANDS):
+        rings = (*rings, tlx.local_alloc((BLOCK,), dtype, STAGES))
+    factors = tlx.local_alloc((BLOCK,), dtype, FACTORS) if FACTORS else None
+    received = tlx.local_alloc((form.sums,), tl.float32, PLACES)
+    numbers = tlx.local_alloc((form.numbers,), tl.float32, PLACES)
+    full = tlx.alloc_barriers(STAGES)
+    empty = tlx.alloc_barriers(STAGES, arrive_count=2)
+    loaded = tlx.alloc_barriers(1)
+    complete = tlx.alloc_barriers(PLACES // RANKS)
+    ready = tlx.alloc_barriers(STAGES)
+    done = tlx.alloc_barriers(2, arrive_count=2)
+    free = tlx.alloc_barriers(2, arrive_count=RANKS)
+    tlx.cluster_barrier()  # the others run, and their barriers are ready
+    return Pieces(
+        rings, factors, received, numbers, full, empty, loaded, complete, ready, done, free, start, skip, count, first,
+        rows, clusters, eps, form,
+    )  # fmt: skip
+
+
+@tlx_xdsl.jit
+def load_factors(pieces, factors_ptr):
+    """Producer: load the CTA's piece of the weight, of the bias."""
+    factors = pieces.factors
+    if factors is not None:
+        loaded = pieces.loaded[0]
+        BYTES: tl.constexpr = pieces.form.block * tlx.size_of(tlx.dtype_of(factors))
+        tlx.barrier_expect_bytes(loaded, len(factors_ptr) * BYTES)
+        for which in tl.static_range(len(factors_ptr)):
+            tlx.async_load(factors_ptr[which] + pieces.start, factors[which], bulk=True, barrier=loaded)
+
+
+@tlx_xdsl.jit
+def load_rows(pieces, pointers, strides, rings):
+    """Producer: load the CTA's piece of each row, of all operands, in the order of `rings`."""
+    form: tl.constexpr = pieces.form
+    BYTES: tl.constexpr = form.block * tlx.size_of(tlx.dtype_of(rings[0]))
     stage = 0
     phase = 0
-    for row in range(first, ROW_COUNT, clusters):
-        tlx.barrier_wait(empty[stage], phase ^ 1)
-        tlx.barrier_expect_bytes(full[stage], len(pointers) * BYTES)
+    for row in range(pieces.first, pieces.rows, pieces.clusters):
+        tlx.barrier_wait(pieces.empty[stage], phase ^ 1)
+        tlx.barrier_expect_bytes(pieces.full[stage], len(pointers) * BYTES)
         for which in tl.static_range(len(pointers)):
-            source = pointers[which] + row.to(tl.int64) * (strides[which] * UNIT) + start
-            tlx.async_load(source, rings[which][stage], bulk=True, barrier=full[stage])
-        stage, phase = next_place(stage, phase, STAGES)
+            source = pointers[which] + row.to(tl.int64) * (strides[which] * form.unit) + pieces.start
+            tlx.async_load(source, rings[which][stage], bulk=True, barrier=pieces.full[stage])
+        stage, phase = next_place(stage, phase, form.stages)
+
+
+@tlx_xdsl.jit
+def wait_for_factors(pieces):
+    """Wait until weight and bias are there."""
+    if pieces.factors is not None:
+        tlx.barrier_wait(pieces.loaded[0], 0)
 
 
 @tlx_xdsl.jit
@@ -148,17 +222,18 @@ def wait_for_place(free, turn):
 
 
 @tlx_xdsl.jit
-def hand_over(sums, received, complete, ready, free, turn, RANKS: tl.constexpr, NUMBERS: tl.constexpr):
+def hand_over(pieces, sums, stage, turn):
     """Write a CTA's sums of a row to the CTA that makes its numbers, which come to `ready`."""
-    SUMS: tl.constexpr = received[0].shape[0]
+    RANKS: tl.constexpr = pieces.form.ranks
+    SUMS: tl.constexpr = pieces.form.sums
     place = turn % PLACES
     own = place // RANKS
     rank = tlx.cluster_cta_rank()
-    wait_for_place(free, turn)
-    tlx.barrier_expect_bytes(ready, NUMBERS * 4)
-    tlx.barrier_expect_bytes(complete[own], RANKS * SUMS * 4, place % RANKS == rank)
-    mine = received[own * RANKS + rank]
-    tlx.async_remote_shmem_store(mine, block_of(sums, SUMS), place % RANKS, complete[own])
+    wait_for_place(pieces.free, turn)
+    tlx.barrier_expect_bytes(pieces.ready[stage], pieces.form.numbers * 4)
+    tlx.barrier_expect_bytes(pieces.complete[own], RANKS * SUMS * 4, place % RANKS == rank)
+    mine = pieces.received[own * RANKS + rank]
+    tlx.async_remote_shmem_store(mine, block_of(sums, SUMS), place % RANKS, pieces.complete[own])
 
 
 @tlx_xdsl.jit
@@ -179,79 +254,77 @@ def column(sums, which: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def numbers_of(
-    sums, count, eps, skip, BLOCK: tl.constexpr, CENTRED: tl.constexpr, BACKWARD: tl.constexpr
-):  # fmt: skip
+def numbers_of(pieces, sums):
     """A row's scale, mean, slope and shift, of the sums of all CTAs."""
+    form: tl.constexpr = pieces.form
+    count = pieces.count
     squares = column(sums, 0)
     mean = 0.0
     total = 0.0
     products = 0.0
-    if CENTRED:
-        counts = BLOCK
-        if skip is not None:
-            counts = tl.minimum(tl.maximum(count - tl.arange(0, sums.shape[0]) * BLOCK, 0), BLOCK).to(tl.float32)
+    if form.centred:
+        counts = form.block
+        if pieces.skip is not None:
+            counts = count - tl.arange(0, sums.shape[0]) * form.block
+            counts = tl.minimum(tl.maximum(counts, 0), form.block).to(tl.float32)
         means = column(sums, 1)
         mean = tl.sum(means * counts, 0) / count
         apart = means - mean
         squares += counts * apart * apart
-        if BACKWARD:
+        if form.backward:
             totals = column(sums, 3)
             products = tl.sum(column(sums, 2) + apart * totals, 0)
             total = tl.sum(totals, 0)
-    elif BACKWARD:
+    elif form.backward:
         products = tl.sum(column(sums, 1), 0)
-    scale = tl.rsqrt(tl.sum(squares, 0) / count + eps)
+    scale = tl.rsqrt(tl.sum(squares, 0) / count + pieces.eps)
     return scale, mean, products * scale / count, total / count
 
 
 @tlx_xdsl.jit
-def agree_on_rows(
-    received, row_numbers, complete, ready, done, free, count, skip, eps, first, ROW_COUNT, clusters,
-    BLOCK: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, BACKWARD: tl.constexpr,
-):  # fmt: skip
+def agree_on_rows(pieces):
     """Make the numbers of this CTA's turns of the sums of all CTAs, and write them to all."""
-    SUMS: tl.constexpr = received[0].shape[0]
-    NUMBERS: tl.constexpr = row_numbers[0].shape[0]
+    form: tl.constexpr = pieces.form
+    RANKS: tl.constexpr = form.ranks
     tl.static_assert(PLACES % RANKS == 0, "the places of a CTA's turns are always the same")
     rank = tlx.cluster_cta_rank()
-    by_rank = tlx.local_reinterpret(received, tl.float32, (RANKS, SUMS), num=PLACES // RANKS)
+    by_rank = tlx.local_reinterpret(pieces.received, tl.float32, (RANKS, form.sums), num=PLACES // RANKS)
     stage = 0
     phase = 0
     turn = 0
-    for _ in range(first, ROW_COUNT, clusters):
+    for _ in range(pieces.first, pieces.rows, pieces.clusters):
         place = turn % PLACES
         if place % RANKS == rank:
-            tlx.barrier_wait(complete[place // RANKS], turn // PLACES & 1)
+            tlx.barrier_wait(pieces.complete[place // RANKS], turn // PLACES & 1)
             sums = tlx.local_load(by_rank[place // RANKS])
-            numbers = block_of(numbers_of(sums, count, eps, skip, BLOCK, CENTRED, BACKWARD), NUMBERS)
-            wait_for_place(free, turn)
+            numbers = block_of(numbers_of(pieces, sums), form.numbers)
+            wait_for_place(pieces.free, turn)
             for other in tl.static_range(RANKS):
-                tlx.async_remote_shmem_store(row_numbers[place], numbers, other, ready[stage])
+                tlx.async_remote_shmem_store(pieces.numbers[place], numbers, other, pieces.ready[stage])
         if place % HALF == HALF - 1:
-            tlx.barrier_arrive(done[place // HALF])
+            tlx.barrier_arrive(pieces.done[place // HALF])
         turn += 1  # noqa: SIM113
-        stage, phase = next_place(stage, phase, STAGES)
+        stage, phase = next_place(stage, phase, form.stages)
 
 
 @tlx_xdsl.jit
-def agreed(row_numbers, ready, phase, done, turn, COUNT: tl.constexpr):
+def agreed(pieces, stage, phase, turn):
     """Wait for the numbers of a row."""
     place = turn % PLACES
-    tlx.barrier_wait(ready, phase)
-    numbers = numbers_at(row_numbers, place, COUNT, PLACES)
+    tlx.barrier_wait(pieces.ready[stage], phase)
+    numbers = numbers_at(pieces.numbers, place, pieces.form.numbers, PLACES)
     if place % HALF == HALF - 1:
-        tlx.barrier_arrive(done[place // HALF])
+        tlx.barrier_arrive(pieces.done[place // HALF])
     return numbers
 
 
 @tlx_xdsl.jit
-def give_back(done, free, first, ROW_COUNT, clusters, RANKS: tl.constexpr):
+def give_back(pieces):
     """Give places back to all CTAs when this one has read them."""
     turn = HALF
-    for _ in range(first + HALF * clusters, ROW_COUNT, HALF * clusters):
+    for _ in range(pieces.first + HALF * pieces.clusters, pieces.rows, HALF * pieces.clusters):
         half = turn // HALF - 1
-        tlx.barrier_wait(done[half % 2], half // 2 & 1)
-        for other in tl.static_range(RANKS):
-            tlx.barrier_arrive(free[half % 2], 1, other)
+        tlx.barrier_wait(pieces.done[half % 2], half // 2 & 1)
+        for other in tl.static_range(pieces.form.ranks):
+            tlx.barrier_arrive(pieces.free[half % 2], 1, other)
         turn += HALF

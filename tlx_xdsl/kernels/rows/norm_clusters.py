@@ -49,6 +49,48 @@ class Division:
         return max(1, min(rows.count, multiprocessors(given) * CLUSTERS[self.ranks] // 132))
 
 
+@dataclass(frozen=True)
+class ClusterForm:
+    """Constants of a kernel of clusters: the division of a row, and what is computed.
+
+    `even` says that pieces of all CTAs are a row; `unit` and `centred` are those of `norm_rows`.
+    """
+
+    block: int
+    ranks: int
+    stages: int
+    unit: int
+    even: bool
+    centred: bool
+    backward: bool
+    with_bias: bool
+
+    @property
+    def sums(self) -> int:
+        """Sums of a piece."""
+        return (1 + self.centred) * (1 + self.backward)
+
+    @property
+    def numbers(self) -> int:
+        """Numbers of a row."""
+        return 4 if self.backward else 2
+
+    @property
+    def warps(self) -> int:
+        """Warps of the task that writes."""
+        return WARPS
+
+    @property
+    def sum_warps(self) -> int:
+        """Warps of the task that makes sums."""
+        return SUM_WARPS[self.backward]
+
+    @property
+    def sum_registers(self) -> int:
+        """Registers of a thread of it."""
+        return SUM_REGISTERS[self.backward]
+
+
 def division(given: Operand, rows: Rows, unit: int, pieces: tuple[int, int], *, backward: bool) -> Division | None:
     """Return how clusters divide rows; of `pieces` a CTA loads the first for each row, and holds the second for all.
 
@@ -77,14 +119,16 @@ def launch(
         (divided.clusters(given, rows) * divided.ranks,),
         {**values, "ROW_COUNT": rows.count},
         {
-            **constants,
-            "BLOCK": divided.block,
-            "RANKS": divided.ranks,
-            "STAGES": divided.stages,
-            "EVEN": divided.ranks * divided.block == rows.columns,
-            "WARPS": WARPS,
-            "SUM_WARPS": SUM_WARPS[backward],
-            "SUM_REGISTERS": SUM_REGISTERS[backward],
+            "FORM": ClusterForm(
+                divided.block,
+                divided.ranks,
+                divided.stages,
+                constants["UNIT"],
+                divided.ranks * divided.block == rows.columns,
+                constants["CENTRED"],
+                backward,
+                constants.get("WITH_BIAS", False),
+            )
         },
         given.device,
         sources,

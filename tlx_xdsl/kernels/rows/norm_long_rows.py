@@ -1,9 +1,9 @@
 """Normalised rows that registers do not hold, forward and backward: `norm_rows` for any length, block by block.
 
 A program has a row, which it reads several times, from the L2 cache after the first. The sum with a residual is written
-first, and read again like any row. Backward, a program also writes the row's mean and scale, with which a second kernel
-adds up the gradients of weight and bias: its programs have some columns of some rows each. `norm_rows` has the
-formulas, says what UNIT is, and adds up what the programs have.
+first, and read again like any row. Forward, EDGES are as in `norm_rows`. Backward, a program also writes the row's mean
+and scale, with which a second kernel adds up the gradients of weight and bias: its programs have some columns of some
+rows each. `norm_rows` has the formulas, says what UNIT is, and adds up what the programs have.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -15,58 +15,106 @@ import tlx_xdsl.language as tl
 
 
 @tlx_xdsl.jit
-def mean_and_scale(row_ptr, count, eps, BLOCK: tl.constexpr, CENTRED: tl.constexpr):
+def row_and_body(pointer, row, stride, EDGES: tl.constexpr):
+    """A row, and its body, whose offset the compiler sees to be a multiple of 8."""
+    at = row * stride
+    return pointer + at, pointer + ((at + 7) // 8 * 8 if EDGES else at)
+
+
+@tlx_xdsl.jit
+def edges_of(head, length, count):
+    """The columns of the edges, and which of them there are."""
+    edge = tl.arange(0, 16)
+    edges = tl.where(edge < 8, edge, edge - 8 + head + length)
+    return edges, edges < tl.where(edge < 8, head, count)
+
+
+@tlx_xdsl.jit
+def load(pointer, at, inside):
+    """Elements in f32, 0 where there are none."""
+    return tl.load(pointer + at, inside, 0.0).to(tl.float32)
+
+
+@tlx_xdsl.jit
+def add_residual(x_ptr, residual_ptr, h_ptr, at, inside):
+    """Write the sum of elements and their residuals."""
+    h = load(x_ptr, at, inside) + load(residual_ptr, at, inside)
+    tl.store(h_ptr + at, h.to(h_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
+def mean_and_scale(
+    row_ptr, body_ptr, head, length, count, eps, BLOCK: tl.constexpr, CENTRED: tl.constexpr, EDGES: tl.constexpr
+):  # fmt: skip
     """The mean of a row, or 0, and the scale; the variance is that of the differences from the mean."""
     columns = tl.arange(0, BLOCK)
+    edges, there = edges_of(head, length, count)
     mean = 0.0
     if CENTRED:
         total = tl.zeros((BLOCK,), tl.float32)
-        for first in range(0, count, BLOCK):
-            total += tl.load(row_ptr + first + columns, first + columns < count, 0.0).to(tl.float32)
-        mean = tl.sum(total, 0) / count
+        for first in range(0, length, BLOCK):
+            total += load(body_ptr, first + columns, first + columns < length)
+        mean = tl.sum(total, 0)
+        if EDGES:
+            mean += tl.sum(load(row_ptr, edges, there), 0)
+        mean = mean / count
     squares = tl.zeros((BLOCK,), tl.float32)
-    for first in range(0, count, BLOCK):
-        inside = first + columns < count
-        x = tl.load(row_ptr + first + columns, inside, 0.0).to(tl.float32)
+    for first in range(0, length, BLOCK):
+        inside = first + columns < length
+        x = load(body_ptr, first + columns, inside)
         if CENTRED:
             x = tl.where(inside, x - mean, 0.0)
         squares += x * x
-    return mean, tl.rsqrt(tl.sum(squares, 0) / count + eps)
+    square = tl.sum(squares, 0)
+    if EDGES:
+        x = tl.where(there, load(row_ptr, edges, there) - mean, 0.0)
+        square += tl.sum(x * x, 0)
+    return mean, tl.rsqrt(square / count + eps)
+
+
+@tlx_xdsl.jit
+def normalise(x_ptr, weight_ptr, bias_ptr, out_ptr, at, columns, inside, mean, scale):
+    """Write elements of the result."""
+    y = (load(x_ptr, at, inside) - mean) * scale
+    if weight_ptr is not None:
+        y = y * load(weight_ptr, columns, inside)
+    if bias_ptr is not None:
+        y = y + load(bias_ptr, columns, inside)
+    tl.store(out_ptr + at, y.to(out_ptr.dtype.element_ty), inside)
 
 
 @tlx_xdsl.jit
 def norm_long_rows(
     x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, residual_stride, h_stride, out_stride,
     COLUMNS, eps,
-    BLOCK: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr,
+    BLOCK: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr, EDGES: tl.constexpr,
 ):  # fmt: skip
     """One row for each program."""
     count = COLUMNS * UNIT
     columns = tl.arange(0, BLOCK)
     row = tl.program_id(0).to(tl.int64)
-    x_ptr += row * (x_stride * UNIT)
-    out_ptr += row * (out_stride * UNIT)
+    head = (-row * x_stride & 7).to(tl.int32) if EDGES else 0
+    length = (count - head) // 8 * 8 if EDGES else count
+    edges, there = edges_of(head, length, count)
+    x_ptr, x_body = row_and_body(x_ptr, row, x_stride * UNIT, EDGES)
+    out_ptr, out_body = row_and_body(out_ptr, row, out_stride * UNIT, EDGES)
     if residual_ptr is not None:
-        residual_ptr += row * (residual_stride * UNIT)
-        h_ptr += row * (h_stride * UNIT)
-        for first in range(0, count, BLOCK):
+        residual_ptr, residual_body = row_and_body(residual_ptr, row, residual_stride * UNIT, EDGES)
+        h_ptr, h_body = row_and_body(h_ptr, row, h_stride * UNIT, EDGES)
+        for first in range(0, length, BLOCK):
             at = first + columns
-            inside = at < count
-            x = tl.load(x_ptr + at, inside, 0.0).to(tl.float32)
-            h = x + tl.load(residual_ptr + at, inside, 0.0).to(tl.float32)
-            tl.store(h_ptr + at, h.to(h_ptr.dtype.element_ty), inside)
+            add_residual(x_body, residual_body, h_body, at, at < length)
+        if EDGES:
+            add_residual(x_ptr, residual_ptr, h_ptr, edges, there)
         tl.debug_barrier()  # which threads read an element may differ from which wrote it
         x_ptr = h_ptr
-    mean, scale = mean_and_scale(x_ptr, count, eps, BLOCK, CENTRED)
-    for first in range(0, count, BLOCK):
+        x_body = h_body
+    mean, scale = mean_and_scale(x_ptr, x_body, head, length, count, eps, BLOCK, CENTRED, EDGES)
+    for first in range(0, length, BLOCK):
         at = first + columns
-        inside = at < count
-        y = (tl.load(x_ptr + at, inside, 0.0).to(tl.float32) - mean) * scale
-        if weight_ptr is not None:
-            y = y * tl.load(weight_ptr + at, inside, 0.0).to(tl.float32)
-        if bias_ptr is not None:
-            y = y + tl.load(bias_ptr + at, inside, 0.0).to(tl.float32)
-        tl.store(out_ptr + at, y.to(out_ptr.dtype.element_ty), inside)
+        normalise(x_body, weight_ptr, bias_ptr, out_body, at, head + at, at < length, mean, scale)
+    if EDGES:
+        normalise(x_ptr, weight_ptr, bias_ptr, out_ptr, edges, edges, there, mean, scale)
 
 
 @tlx_xdsl.jit
@@ -84,7 +132,7 @@ def norm_backward_long_rows(
     dx_ptr += row * (dx_stride * UNIT)
     if dh_ptr is not None:
         dh_ptr += row * (dh_stride * UNIT)
-    mean, scale = mean_and_scale(x_ptr, count, eps, BLOCK, CENTRED)
+    mean, scale = mean_and_scale(x_ptr, x_ptr, 0, count, count, eps, BLOCK, CENTRED, False)
     tl.store(stats_ptr + number * 2, mean)
     tl.store(stats_ptr + number * 2 + 1, scale)
     products = tl.zeros((BLOCK,), tl.float32)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..calls.launching import Launch, Launches, multiprocessors
-from ..calls.operands import Operand, Rows, check_shape, check_types, empty, operand, rows_of, unit_of
+from ..calls.operands import UNIT, Operand, Rows, check_shape, check_types, empty, is_aligned, operand, rows_of, unit_of
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import WORKSPACE, Prepared
 from ..operators import rows as operators
@@ -43,14 +43,23 @@ _BACKWARD_ELEMENTS = 512
 _BACKWARD_WARPS = 16
 """Warps of a multiprocessor backward, of which each thread has up to 128 registers."""
 
-_SHORT, _SHORT_WARPS = 1024, 24
-"""Elements of a row up to which there are more, of up to 80 registers: each thread has 8 elements."""
+_HELD_EDGED = 8192
+"""The longest row that registers hold with edges apart: of longer ones, one program would fill a multiprocessor."""
+
+_SHORTEST_BODY = 64
+"""Elements of a row at least that is moved 16 bytes at a time but for its edges."""
+
+_STAGES = 3
+"""Tiles of rows that a program has backward, under way or at work."""
 
 _REGISTERS = 1 << 16
 """Those of a multiprocessor."""
 
-_PART_COLUMNS, _PART_ROWS = 32, 128
-"""The block of sums that a program adds up at a time."""
+_PART_COLUMNS, _PART_ELEMENTS = 32, 4096
+"""Columns of the block of sums that a program adds up at a time, and its elements."""
+
+_SHORT, _SHORT_PART_COLUMNS = 1024, 8
+"""Elements of a row up to which there are fewer on a GPU, so that more programs share the work."""
 
 
 def norm_launch(
@@ -96,7 +105,9 @@ def norm_launch(
     }
     sources = {f"{each}_ptr": each for each in ("x", "residual", "weight", "bias", "h", "out")}
     aligned = tuple(sources) if unit > 1 else ()
-    if rows.columns > HELD_COLUMNS:
+    edges = _with_edges((given, *sums, result), (rows, *of_sums, target))
+    with_edges = ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
+    if rows.columns > (_HELD_EDGED if edges else HELD_COLUMNS):
         divided = norm_clusters.division(given, rows, unit, (1 + len(sums) // 2, len(factors)), backward=False)
         if divided is not None:
             constants = {"UNIT": unit, "CENTRED": centred}
@@ -105,35 +116,54 @@ def norm_launch(
             norm_long_rows,
             (rows.count,),
             values,
-            {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred},
+            {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred, "EDGES": edges},
             given.device,
             sources,
-            aligned,
+            with_edges if edges else aligned,
             num_warps=_LONG_WARPS,
         )
-    together = max(1, min(_ELEMENTS // rows.block, rows.count))
-    together = 1 << (together.bit_length() - 1)
+    block, classes = (_body_block(rows), UNIT) if edges else (rows.block, 1)
+    # A thread has 8 elements of each of 4 rows, which share factors, or as many of fewer rows that are long.
+    warps = max(4, min(block // 256, 16))
+    together = _together((1024 * warps if edges else _ELEMENTS) // block, rows, classes)
+    if not edges:
+        warps = max(min(together * block // _WARP_ELEMENTS, _FEW_WARPS), together * block // (2 * _WARP_ELEMENTS), 1)
     return Launch.of(
         norm_rows,
-        (-(-rows.count // together),),
+        (-(-rows.count // (together * classes)) * classes,),
         {**values, "ROW_COUNT": rows.count},
         {
-            "BLOCK": rows.block,
+            "BLOCK": block,
             "ROWS": together,
             "UNIT": unit,
-            "EVEN": rows.columns == rows.block,
+            "EVEN": not edges and rows.columns == block,
+            "EDGES": edges,
             "CENTRED": centred,
         },
         given.device,
         sources,
-        aligned,
-        num_warps=_warps(together * rows.block),
+        with_edges if edges else aligned,
+        num_warps=warps,
     )
 
 
-def _warps(elements: int) -> int:
-    """Warps of a program of `norm_rows`."""
-    return max(min(elements // _WARP_ELEMENTS, _FEW_WARPS), elements // (2 * _WARP_ELEMENTS), 1)
+def _with_edges(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> bool:
+    """Return whether 16-bit rows that are no multiples of 16 bytes begin at the same places in all operands."""
+    first = rows[0]
+    alike = all(each.distance == first.distance for each in rows)
+    uneven = first.columns % UNIT or first.distance % UNIT
+    is_long = first.columns >= _SHORTEST_BODY and operands[0].element_bytes == 2
+    return bool(alike and uneven and is_long and all(map(is_aligned, operands)))
+
+
+def _body_block(rows: Rows) -> int:
+    """The power of two that holds what of a row is moved 16 bytes at a time."""
+    return 1 << (max(rows.columns // UNIT * UNIT, 16 * UNIT) - 1).bit_length()
+
+
+def _together(most: int, rows: Rows, classes: int) -> int:
+    """The rows of a program, a power of two: up to `most`, and no more than there are in each of so many classes."""
+    return 1 << (max(1, min(most, -(-rows.count // classes))).bit_length() - 1)
 
 
 def norm_backward(
@@ -187,22 +217,35 @@ def norm_backward_launch(
         if divided is not None:
             return _cluster_backward(given, rows, divided, values, constants, outs, aligned)
         return _long_backward(given, rows, values, constants, outs, aligned)
-    warps = min(max(rows.block // _BACKWARD_ELEMENTS, 4), 32)
-    resident = _SHORT_WARPS if rows.block <= _SHORT else _BACKWARD_WARPS
-    programs = min(rows.count, multiprocessors(given) * max(resident // warps, 1))
-    parts = empty(given, (programs * 2 * rows.block,), "fp32")
+    edges = _with_edges((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
+    block, classes = (_body_block(rows), UNIT) if edges else (rows.block, 1)
+    warps = min(max(block // _BACKWARD_ELEMENTS, 4), 32)
+    together = _together(warps * _BACKWARD_ELEMENTS // block, rows, classes)
+    resident = multiprocessors(given) * max(_BACKWARD_WARPS // warps, 1)
+    programs = max(min(-(-rows.count // (together * classes)), resident // classes), 1) * classes
+    length = -(-rows.columns // UNIT) * UNIT
+    parts = empty(given, (programs * 2 * length,), "fp32")
     main = Launch.of(
         norm_backward_rows,
         (programs,),
         {**values, "parts_ptr": parts, "ROW_COUNT": rows.count},
-        {**constants, "BLOCK": rows.block, "EVEN": rows.columns == rows.block, "WITH_BIAS": dbias is not None},
+        {
+            **constants,
+            "BLOCK": block,
+            "ROWS": together,
+            "EVEN": not edges and rows.columns == block,
+            "EDGES": edges,
+            "WITH_BIAS": dbias is not None,
+            "LENGTH": length,
+            "STAGES": _STAGES,
+        },
         given.device,
         _SOURCES,
-        (*aligned, "parts_ptr"),
-        maxnreg=_REGISTERS // (resident // warps * warps * 32) // 8 * 8,
+        (*(("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if edges else aligned), "parts_ptr"),
+        maxnreg=_REGISTERS // (_BACKWARD_WARPS // warps * warps * 32) // 8 * 8,
         num_warps=warps,
     )
-    return Launches((main, *_sums(given, rows, parts, programs, rows.block, outs)), parts)
+    return Launches((main, *_sums(given, rows, parts, programs, length, outs)), parts)
 
 
 def _cluster_backward(
@@ -275,9 +318,10 @@ def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs:
     wanted = sum(each is not None for each in outs.values())
     if not wanted:
         return []
+    columns = _SHORT_PART_COLUMNS if given.device is not None and rows.columns <= _SHORT else _PART_COLUMNS
     sums = Launch.of(
         add_parts,
-        (-(-rows.columns // _PART_COLUMNS), wanted),
+        (-(-rows.columns // columns), wanted),
         {
             "parts_ptr": parts,
             "dweight_ptr": outs["dweight"],
@@ -285,7 +329,7 @@ def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs:
             "PARTS": count,
             "COLUMNS": rows.columns,
         },
-        {"LENGTH": length, "BLOCK": _PART_COLUMNS, "ROWS": _PART_ROWS},
+        {"LENGTH": length, "BLOCK": columns, "ROWS": _PART_ELEMENTS // columns},
         given.device,
         _SOURCES,
         ("parts_ptr",),

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from ..calls.launching import Launch
-from ..calls.operands import check_shape, check_types, empty, operand, rows_of, unit_of
+from ..calls.operands import check_shape, check_types, empty, operand, rows_of, unit_of, width_of
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..operators import rows as operators
+from .edges import THREADS, tile_of
 from .softmax_rows import (
     softmax_backward_long_rows,
     softmax_backward_rows,
+    softmax_backward_unaligned_rows,
     softmax_long_rows,
     softmax_rows,
+    softmax_unaligned_rows,
 )
 
 DTYPES = ("fp16", "bf16", "fp32")
@@ -64,7 +67,8 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
 
 def softmax_launch(x: Any, out: Any) -> Launch:
     """The launch of `softmax`; no extent may be 0. Raises as `softmax` does."""
-    return _launch("softmax", {"x": x, "out": out}, (softmax_rows, softmax_long_rows), HELD_COLUMNS)
+    kernels = (softmax_rows, softmax_unaligned_rows, softmax_long_rows)
+    return _launch("softmax", {"x": x, "out": out}, kernels, HELD_COLUMNS, 4)
 
 
 def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
@@ -84,12 +88,15 @@ SOFTMAX = PlannedFunction("softmax", _prepare, results=1, operator=operators.sof
 
 def softmax_backward_launch(y: Any, dout: Any, dx: Any) -> Launch:
     """The launch of `softmax_backward`; no extent may be 0. Raises as it does."""
-    tensors, kernels = {"y": y, "dout": dout, "dx": dx}, (softmax_backward_rows, softmax_backward_long_rows)
-    return _launch("softmax_backward", tensors, kernels, HELD_BACKWARD_COLUMNS)
+    kernels = (softmax_backward_rows, softmax_backward_unaligned_rows, softmax_backward_long_rows)
+    return _launch("softmax_backward", {"y": y, "dout": dout, "dx": dx}, kernels, HELD_BACKWARD_COLUMNS, 2)
 
 
-def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any], held: int) -> Launch:
-    """The launch of the first kernel, or of the second for rows longer than `held`."""
+def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any, Any], held: int, vectors: int) -> Launch:
+    """The launch of the first kernel, the second for rows that begin anywhere, or the third for more than `held`.
+
+    A thread of the second has so many vectors of each tensor.
+    """
     operands = tuple(operand(name, *each) for each in tensors.items())
     check_types(operands, DTYPES)
     first = operands[0]
@@ -104,8 +111,9 @@ def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any], held: 
         **{f"{each}_stride": row.distance // unit for each, row in zip(tensors, rows, strict=True)},
         "COLUMNS": columns // unit,
     }
-    aligned = tuple(sources) if unit > 1 else ()
-    kernel, long_kernel = kernels
+    width = width_of(operands, rows) if unit == 1 else 1
+    aligned = tuple(sources) if unit * width > 1 else ()
+    kernel, unaligned_kernel, long_kernel = kernels
     if columns > held:
         is_forward = "out" in tensors
         is_long = is_forward and columns * first.element_bytes <= _LONGER_BYTES
@@ -113,18 +121,26 @@ def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any], held: 
         constants = {
             "BLOCK": warps * 32 * _LONG_VALUES,
             "UNIT": unit,
+            "WIDTH": width,
             **({"THREADS": warps * 32} if is_forward else {}),
         }
         # Rows that are not aligned are read by 2 bytes, whose addresses take more.
-        registers = _LONG_REGISTERS if is_forward and unit > 1 else None
+        registers = _LONG_REGISTERS if is_forward and aligned else None
         return Launch.of(
             long_kernel, (count,), values, constants, first.device, sources, aligned, registers, num_warps=warps
         )
+    values["ROW_COUNT"] = count
+    if width > 1:
+        tile = tile_of(columns, width, vectors)
+        return Launch.of(
+            unaligned_kernel, (-(-count // tile["ROWS"]),), values, tile, first.device, sources, aligned,
+            num_warps=max(THREADS, tile["LANES"]) // 32,
+        )  # fmt: skip
     together = max(1, min(_ELEMENTS // block, count))
     together = 1 << (together.bit_length() - 1)
     constants = {"BLOCK": block, "ROWS": together, "UNIT": unit, "EVEN": columns == block}
     warps = min(max(together * block // (1024 if len(tensors) == 2 else 512), 1), 32)
     return Launch.of(
-        kernel, (-(-count // together),), {**values, "ROW_COUNT": count}, constants, first.device, sources, aligned,
+        kernel, (-(-count // together),), values, constants, first.device, sources, aligned,
         num_warps=warps,
     )  # fmt: skip

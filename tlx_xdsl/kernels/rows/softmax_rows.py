@@ -17,6 +17,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 
 from ..attention.scores import LOG2_E
+from .edges import body_of, edges_of, load_pieces, store_piece
 
 
 @tlx_xdsl.jit
@@ -53,6 +54,68 @@ def softmax_backward_rows(
     dy = tl.load(dout_ptr + at * (dout_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
     dx = y * (dy - tl.sum(y * dy, 1)[:, None])
     tl.store(dx_ptr + at * (dx_stride * UNIT) + columns[None, :], dx.to(dx_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
+def weights_of_rows(x, edge):
+    """The maxima of rows, the sums of exp(x - maximum), and these themselves, of pieces `x` of rows and their edges."""
+    top = edge
+    for piece in tl.static_range(len(x)):
+        top = tl.maximum(top, tl.max(x[piece].to(tl.float32), 2))
+    top = tl.max(top, 1)[:, None]
+    edge = tl.math.exp2((edge - top) * LOG2_E)
+    total = edge
+    weights = ()
+    for piece in tl.static_range(len(x)):
+        weights += (tl.math.exp2((x[piece].to(tl.float32) - top[:, :, None]) * LOG2_E),)
+        total += tl.sum(weights[piece], 2)
+    return top, tl.sum(total, 1)[:, None], weights, edge
+
+
+@tlx_xdsl.jit
+def softmax_unaligned_rows(
+    x_ptr, out_ptr, x_stride, out_stride, ROW_COUNT, COLUMNS,
+    ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """ROWS rows for each program, which begin anywhere (`edges`)."""
+    rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None]
+    count = tl.where(rows < ROW_COUNT, COLUMNS, 0)
+    _, whole, at, inside = edges_of(rows, x_stride, count, WIDTH, LANES)
+    row_ptr = x_ptr + body_of(rows, x_stride, WIDTH)
+    x = load_pieces(row_ptr, whole, float("-inf"), 0, PIECES, LANES, WIDTH)
+    edge = tl.load(row_ptr + at, inside, float("-inf")).to(tl.float32)
+    _, total, weights, edge = weights_of_rows(x, edge)
+    factor = 1.0 / total
+    row_ptr = out_ptr + body_of(rows, out_stride, WIDTH)
+    for piece in tl.static_range(PIECES):
+        store_piece(row_ptr, weights[piece] * factor[:, :, None], whole, piece, LANES, WIDTH)
+    tl.store(row_ptr + at, (edge * factor).to(out_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
+def softmax_backward_unaligned_rows(
+    y_ptr, dout_ptr, dx_ptr, y_stride, dout_stride, dx_stride, ROW_COUNT, COLUMNS,
+    ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """The gradient of ROWS rows for each program, which begin anywhere (`edges`)."""
+    rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None]
+    count = tl.where(rows < ROW_COUNT, COLUMNS, 0)
+    _, whole, at, inside = edges_of(rows, y_stride, count, WIDTH, LANES)
+    y_row = y_ptr + body_of(rows, y_stride, WIDTH)
+    dout_row = dout_ptr + body_of(rows, dout_stride, WIDTH)
+    dx_row = dx_ptr + body_of(rows, dx_stride, WIDTH)
+    y = load_pieces(y_row, whole, 0.0, 0, PIECES, LANES, WIDTH)
+    dy = load_pieces(dout_row, whole, 0.0, 0, PIECES, LANES, WIDTH)
+    y_edge = tl.load(y_row + at, inside, 0.0).to(tl.float32)
+    dy_edge = tl.load(dout_row + at, inside, 0.0).to(tl.float32)
+    product = y_edge * dy_edge
+    for piece in tl.static_range(PIECES):
+        product += tl.sum(y[piece].to(tl.float32) * dy[piece].to(tl.float32), 2)
+    product = tl.sum(product, 1)[:, None]
+    for piece in tl.static_range(PIECES):
+        dx = y[piece].to(tl.float32) * (dy[piece].to(tl.float32) - product[:, :, None])
+        store_piece(dx_row, dx, whole, piece, LANES, WIDTH)
+    tl.store(dx_row + at, (y_edge * (dy_edge - product)).to(dx_ptr.dtype.element_ty), inside)
 
 
 @tlx_xdsl.jit
@@ -110,16 +173,28 @@ def maximum_and_sum(top, total):
 
 @tlx_xdsl.jit
 def softmax_long_rows(
-    x_ptr, out_ptr, x_stride, out_stride, COLUMNS, BLOCK: tl.constexpr, THREADS: tl.constexpr, UNIT: tl.constexpr
+    x_ptr, out_ptr, x_stride, out_stride, COLUMNS,
+    BLOCK: tl.constexpr, THREADS: tl.constexpr, UNIT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """One row for each program."""
+    """One row for each program; with a WIDTH above 1 it begins anywhere (`edges`)."""
     row = tl.program_id(0).to(tl.int64)
     count = COLUMNS * UNIT
-    x_ptr += row * (x_stride * UNIT)
-    out_ptr += row * (out_stride * UNIT)
+    if WIDTH > 1:
+        _, count, place, is_edge = edges_of(row, x_stride, count, WIDTH, THREADS)
+        x_ptr += body_of(row, x_stride, WIDTH)
+        out_ptr += body_of(row, out_stride, WIDTH)
+        edge = tl.load(x_ptr + place, is_edge, float("-inf"))
+    else:
+        x_ptr += row * (x_stride * UNIT)
+        out_ptr += row * (out_stride * UNIT)
     top, total, _ = sums_of_threads(x_ptr, count, THREADS, POLICY="evict_last")
+    if WIDTH > 1:
+        top, total = add_elements((edge[:, None],), top, total)
     top, total = maximum_and_sum(top, total)
     factor = 1.0 / total
+    if WIDTH > 1:
+        of_edge = tl.math.exp2((edge.to(tl.float32) - top) * LOG2_E) * factor
+        tl.store(out_ptr + place, of_edge.to(out_ptr.dtype.element_ty), is_edge)
     columns = tl.arange(0, BLOCK)
     for first in range(0, count, BLOCK):
         at = first + columns
@@ -130,14 +205,23 @@ def softmax_long_rows(
 
 @tlx_xdsl.jit
 def softmax_backward_long_rows(
-    y_ptr, dout_ptr, dx_ptr, y_stride, dout_stride, dx_stride, COLUMNS, BLOCK: tl.constexpr, UNIT: tl.constexpr
+    y_ptr, dout_ptr, dx_ptr, y_stride, dout_stride, dx_stride, COLUMNS,
+    BLOCK: tl.constexpr, UNIT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of one row for each program."""
+    """The gradient of one row for each program; with a WIDTH above 1 it begins anywhere (`edges`)."""
     row = tl.program_id(0).to(tl.int64)
     count = COLUMNS * UNIT
-    y_ptr += row * (y_stride * UNIT)
-    dout_ptr += row * (dout_stride * UNIT)
-    dx_ptr += row * (dx_stride * UNIT)
+    if WIDTH > 1:
+        _, count, place, is_edge = edges_of(row, y_stride, count, WIDTH, 2 * WIDTH)
+        y_ptr += body_of(row, y_stride, WIDTH)
+        dout_ptr += body_of(row, dout_stride, WIDTH)
+        dx_ptr += body_of(row, dx_stride, WIDTH)
+        y_edge = tl.load(y_ptr + place, is_edge, 0.0).to(tl.float32)
+        dy_edge = tl.load(dout_ptr + place, is_edge, 0.0).to(tl.float32)
+    else:
+        y_ptr += row * (y_stride * UNIT)
+        dout_ptr += row * (dout_stride * UNIT)
+        dx_ptr += row * (dx_stride * UNIT)
     columns = tl.arange(0, BLOCK)
     products = tl.zeros((BLOCK,), tl.float32)
     for first in range(0, count, BLOCK):
@@ -145,6 +229,9 @@ def softmax_backward_long_rows(
         y = tl.load(y_ptr + at, at < count, 0.0).to(tl.float32)
         products += y * tl.load(dout_ptr + at, at < count, 0.0).to(tl.float32)
     product = tl.sum(products, 0)
+    if WIDTH > 1:
+        product += tl.sum(y_edge * dy_edge, 0)
+        tl.store(dx_ptr + place, (y_edge * (dy_edge - product)).to(dx_ptr.dtype.element_ty), is_edge)
     for first in range(0, count, BLOCK):
         at = first + columns
         y = tl.load(y_ptr + at, at < count, 0.0, eviction_policy="evict_first").to(tl.float32)

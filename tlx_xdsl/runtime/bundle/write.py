@@ -11,7 +11,8 @@ from typing import Any
 
 from tlx_xdsl.backend import BackendResult
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.python.source import KernelSource, Signature
+from tlx_xdsl.frontend.python.source import Fixed, KernelSource, Signature
+from tlx_xdsl.frontend.types import split_tuple
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.version import __version__
@@ -58,11 +59,11 @@ def write_bundle(
     """Compile `kernel` and write its bundle into a folder of `folder`; returns that folder.
 
     `signature` and `constexprs` are as for `Kernel.compile`; a type such as `*fp16:16` says that launches only pass
-    multiples of 16. `name` (the kernel's, without one) distinguishes the bundles in `folder`, is the prefix of the C
-    functions, and must be an identifier of C. A bundle of that name is replaced, in one step. `cluster` is in CTAs
-    along x, y and z. `enable_fp_fusion` says whether `a * b + c` may be one fused multiply-add (None: as Triton does).
-    `ptxas` pins the assembler: a path, a release or `stock`; a driver loads binaries of its own major CUDA version and
-    of older ones.
+    multiples of 16. The items of a tuple are arguments of their own, `name_item`. `name` (the kernel's, without one)
+    distinguishes the bundles in `folder`, is the prefix of the C functions, and must be an identifier of C.
+    A bundle of that name is replaced, in one step. `cluster` is in CTAs along x, y and z. `enable_fp_fusion` says
+    whether `a * b + c` may be one fused multiply-add (None: as Triton does). `ptxas` pins the assembler: a path, a
+    release or `stock`; a driver loads binaries of its own major CUDA version and of older ones.
 
     Raises CompilationError for a fault in the kernel, for what a bundle can't launch, and without stock Triton.
     """
@@ -95,14 +96,32 @@ def check_name(name: str) -> None:
 def check_launchable(source: KernelSource, specialization: Specialization) -> None:
     """Refuse, before the compile, what no launch of a bundle could pass: located at the kernel's parameter."""
     check_descriptors(source, specialization.signature, target_named(specialization.target))
+    known = {parameter.name for parameter in source.parameters}
     for parameter in source.parameters:
-        spelled = specialization.signature.get(parameter.name)
-        if isinstance(spelled, tuple) or (isinstance(spelled, str) and spelled.lstrip().startswith("(")):
-            raise source.error(
-                parameter.node,
-                f"the argument '{parameter.name}' is a tuple, which a bundle can't pass",
-                ("give each of its items a parameter of its own",),
-            )
+        for name, _ in _passed(parameter.name, specialization):
+            if name != parameter.name and name in known:
+                raise source.error(
+                    parameter.node,
+                    f"the argument '{parameter.name}' is a tuple with an item that a bundle calls '{name}', which is "
+                    "another argument",
+                    ("give one of them another name",),
+                )
+
+
+def _passed(name: str, specialization: Specialization) -> list[tuple[str, str]]:
+    """Return what a launch passes for a parameter, by name and type: items of a tuple one by one, as `name_item`."""
+    spelled = specialization.signature.get(name)
+    return [] if spelled is None or name in specialization.constexprs else _flat(name, spelled)
+
+
+def _flat(name: str, spelled: Signature) -> list[tuple[str, str]]:
+    if isinstance(spelled, Fixed):
+        return []
+    items = split_tuple(spelled) if isinstance(spelled, str) else spelled
+    if items is None:
+        return [(name, str(spelled).strip())]
+    fields = getattr(type(spelled), "_fields", range(len(items)))
+    return [each for field, item in zip(fields, items, strict=True) for each in _flat(f"{name}_{field}", item)]
 
 
 def write_compiled(
@@ -191,13 +210,10 @@ def _arguments(source: KernelSource, specialization: Specialization, result: Bac
     metas = iter(result.metadata.tensordesc_meta)
     found: list[BundleArgument] = []
     for parameter in source.parameters:
-        spelled = specialization.signature.get(parameter.name)
-        if spelled is None or parameter.name in specialization.constexprs:
-            continue
-        spelled = str(spelled).strip()
-        meta = next(metas, None) if spelled.startswith("tensordesc") else None
-        descriptor = None if meta is None else {key: plain_json(value) for key, value in meta.items()}
-        found.append(BundleArgument(parameter.name, spelled, descriptor))
+        for name, spelled in _passed(parameter.name, specialization):
+            meta = next(metas, None) if spelled.startswith("tensordesc") else None
+            descriptor = None if meta is None else {key: plain_json(value) for key, value in meta.items()}
+            found.append(BundleArgument(name, spelled, descriptor))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from typing import Any, cast
 
 from tlx_xdsl.errors import InputError, InputTypeError
@@ -11,7 +12,7 @@ from tlx_xdsl.interpreter.arguments import bound_at
 from tlx_xdsl.interpreter.code import Function
 from tlx_xdsl.numerics.host_arrays import Addressed, addresses_of
 
-from ..driver.host_values import Typed, is_constant, type_of, typed
+from ..driver.host_values import Typed, is_constant, is_descriptor, type_of, typed
 from .simulated import PerLaunch, SymmetricArray
 
 
@@ -90,12 +91,20 @@ def _of_rank(name: str, value: Any, rank: int, ranks: int) -> Any:
         if len(items) != ranks:
             raise InputTypeError(f"'{name}' must have a value for each of {ranks} ranks, found {len(items)}")
         return items[rank]
-    if is_constant(value) or isinstance(value, bool | int | float | str) or ranks == 1:
+    if _has_no_memory(value) or ranks == 1:
         return value
     raise InputTypeError(
         f"'{name}' is one {type(value).__name__}, and no two of {ranks} ranks share memory: give a list with one for "
         "each rank, or tlx_xdsl.symmetric([...]), which the others reach"
     )
+
+
+def _has_no_memory(value: Any) -> bool:
+    """Return whether a value is a number, a constant such as a configuration, or a tuple of these."""
+    if isinstance(value, tuple):
+        return all(map(_has_no_memory, cast(tuple[Any, ...], value)))
+    is_configuration = is_dataclass(value) and not is_descriptor(value)
+    return is_constant(value) or is_configuration or isinstance(value, bool | int | float | str)
 
 
 def typed_ranks(

@@ -25,6 +25,7 @@ ALTERNATIVES: tuple[tuple[str, Sequence[Any]], ...] = (
     ("delay_scales", (False,)),
     ("split_masks", (False,)),
     ("stage_stores", (False,)),
+    ("overlap", (False,)),
 )
 """Values of each decision beside the compiler's own, in the order in which decisions are looked at."""
 

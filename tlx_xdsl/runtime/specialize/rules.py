@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import ceil, inf
 from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.targets import Feature
+from tlx_xdsl.transforms.rewriting import constant_integer
 
 DEPTHS = (None, 4, 3, 2)
 """Slots of a ring that are tried where no depth is given: as many as the pass finds room for, and fewer where other
@@ -27,14 +30,22 @@ LEAST_ROWS, MOST_ROWS = 64, 128
 COLUMNS_OF_THREE = 192
 """Columns of all results of a loop's products that the registers of three warp groups hold: 96 elements a thread."""
 
+FEW_TURNS = 4
+"""Turns of a loop up to which its loads are not ahead of its products for long: as many as a ring has slots."""
+
+NARROW = 32
+"""Columns of a product that are so few that a group's own work takes longer than its products."""
 
 REASONS = {
-    "persistent": "a tile's store runs beside the next tile's products where loops only add products up",
-    "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory), and otherwise one; three with "
-    "programs of their own, or two where registers do not hold the results of three",
+    "depth": "three where two groups share the columns of narrow products: more gains nothing",
+    "outer_depth": "one where no loop turns twice, so that all of a tile's loads are ahead together; two for joined "
+    "programs",
     "join": "programs side by side load the same blocks, and each has the rows of one group of warps",
     "order": "programs with many turns come first, so that all multiprocessors end together",
-    "outer_depth": "the next tile's first blocks are loaded while this tile is computed",
+    "persistent": "a tile's loads and stores run beside other tiles' products where a program does nothing but add "
+    "products up, or turns a few times",
+    "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory) or half of the columns of "
+    "narrow ones, and otherwise one; three with programs of their own, or two where registers hold no more",
 }
 """Why a rule decides, by the decision."""
 
@@ -42,22 +53,29 @@ REASONS = {
 def by_rule(decisions: Any, module: ModuleOp) -> Any:
     """Return the decisions with what experts choose in the place of none.
 
-    There are two consumers where each has rows for its product. Programs take several tiles, so that a tile's store
-    runs beside the next one's products, where loops only add products up. Where a program has rows for one consumer,
-    two or three consumers have a program each, if these load the same blocks.
+    There are two consumers where each has rows for its product, or where a chunk's products are narrow. Programs take
+    several tiles, so that a tile's store runs beside the next one's products, where loops only add products up, or turn
+    a few times. Where a program has rows for one consumer, two or three consumers have a program each, if these load
+    the same blocks.
     """
     target = module_target(module)
     is_hopper = target is not None and target.has(Feature.WGMMA)
-    if decisions.persistent is None and is_hopper and _adds_up(module):
+    shapes = list(_shapes(module))
+    turns = _most_turns(module) if shapes else inf
+    if decisions.persistent is None and is_hopper and (_adds_up(module) or turns <= FEW_TURNS):
         decisions = replace(decisions, persistent=True)
-    rows = list(_sizes(module, -2))
+    if decisions.outer_depth is None and turns <= 1:
+        decisions = replace(decisions, outer_depth=1)
+    rows = [each for each, _ in shapes]
     if is_hopper and set(rows) == {LEAST_ROWS} and _may_join(decisions):
-        decisions = _joined(decisions, module)
+        decisions = _joined(decisions, module, sum(columns for _, columns in shapes))
     if decisions.groups is not None:
         return decisions
     # An accumulator in tensor memory of 64 rows leaves half of its lanes idle.
     least = MOST_ROWS if target is not None and target.has(Feature.TENSOR_MEMORY) else LEAST_ROWS
     splits = bool(rows) and all(not each % 2 and least <= each // 2 <= MOST_ROWS for each in rows)
+    if not splits and rows and max(rows) >= MOST_ROWS and all(columns <= NARROW for _, columns in shapes):
+        return replace(decisions, groups=2, depth=decisions.depth or 3)
     return replace(decisions, groups=2 if splits else 1)
 
 
@@ -65,7 +83,7 @@ def _may_join(decisions: Any) -> bool:
     return decisions.join is not False and decisions.persistent is not False and decisions.groups != 1
 
 
-def _joined(decisions: Any, module: ModuleOp) -> Any:
+def _joined(decisions: Any, module: ModuleOp, columns: int) -> Any:
     """Return the decisions with programs of their own for groups of warps, in kernels such as attention."""
     from tlx_xdsl.transforms.warp_specialize.growth import growth
     from tlx_xdsl.transforms.warp_specialize.joined_programs import shared_axis
@@ -84,7 +102,7 @@ def _joined(decisions: Any, module: ModuleOp) -> Any:
     )
     chosen = {
         "join": True,
-        "groups": 3 if sum(_sizes(module, -1)) <= COLUMNS_OF_THREE else 2,
+        "groups": 3 if columns <= COLUMNS_OF_THREE else 2,
         "order": 2 if grow else None,
         "outer_depth": 2,
     }
@@ -102,8 +120,21 @@ def _adds_up(module: ModuleOp) -> bool:
     )
 
 
-def _sizes(module: ModuleOp, axis: int) -> Iterator[int]:
-    """Yield the extent of each product along an axis."""
+def _most_turns(module: ModuleOp) -> float:
+    """Return the turns of the loop that turns most, 0 for none; without a bound where one is not known."""
+    return max((_turns(op) for op in module.walk() if isinstance(op, scf.ForOp | scf.WhileOp)), default=0)
+
+
+def _turns(loop: Operation) -> float:
+    if isinstance(loop, scf.ForOp):
+        lower, upper, step = (constant_integer(value) for value in (loop.lb, loop.ub, loop.step))
+        if lower is not None and upper is not None and step:
+            return ceil((upper - lower) / step)
+    return inf
+
+
+def _shapes(module: ModuleOp) -> Iterator[Sequence[int]]:
+    """Yield the rows and columns of each product."""
     for op in module.walk():
         if isinstance(op, tt.DotOp) and isinstance(type_ := op.results[0].type, TensorType):
-            yield type_.get_shape()[axis]
+            yield type_.get_shape()[-2:]

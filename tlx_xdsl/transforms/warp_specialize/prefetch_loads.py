@@ -18,8 +18,8 @@ for k in range(n):
     s = following
     following = tl.load(scales(k + 1), mask=k + 1 < n)
 ```
-Done for loads of up to 512 elements in the loops of tasks, whose addresses follow from the induction variable and from
-values outside of the loop, where nothing in the loop may write what they read.
+Done for numbers and for blocks of up to 512 elements in the loops of tasks, whose addresses follow from the induction
+variable and from values outside of the loop, where nothing in the loop may write what they read.
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerType, ModuleOp, TensorType, i1
+from xdsl.dialects.builtin import ModuleOp, TensorType, i1
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import arith as our_arith, tt, ttg
 from tlx_xdsl.dialects.base import Sync, accesses_of, effects_of, enclosing, is_set
+from tlx_xdsl.dialects.dimensions import shape_of_value
 
 from ..rewriting import Pass, constant_integer, ops_of
+from .accesses.arguments import is_grid_size
 from .origins import origins_of
 from .slices import Slice, is_only_read, writes_memory
+from .tasks_of import TILES
 
 MOST_ELEMENTS = 512
 """Elements of a block that is carried to the next turn: four of the registers of 128 threads."""
@@ -65,8 +68,7 @@ class PrefetchLoadsPass(Pass):
 
 
 def _may_come_early(loop: scf.ForOp, load: tt.LoadOp) -> bool:
-    type_ = load.result.type
-    if not isinstance(type_, TensorType) or prod(type_.get_shape()) > MOST_ELEMENTS or is_set(load, "isVolatile"):
+    if prod(shape_of_value(load.result)) > MOST_ELEMENTS or is_set(load, "isVolatile"):
         return False
     if load.result.first_use is None or tt.is_block_pointer(load.ptr.type):
         return False
@@ -74,7 +76,7 @@ def _may_come_early(loop: scf.ForOp, load: tt.LoadOp) -> bool:
     inner = _inner_slice(loop, load)
     if any(not is_only_read(op) or op.regions or accesses_of(op) or op.parent is not body for op in inner):
         return False
-    if any(isinstance(op, _DIVISIONS) and not _divides_by_number(op) for op in inner):
+    if any(isinstance(op, _DIVISIONS) and not _divides_by_number(op, loop) for op in inner):
         return False
     if any(v.owner is body and v is not body.args[0] for op in [*inner, load] for v in op.operands):
         return False
@@ -84,9 +86,9 @@ def _may_come_early(loop: scf.ForOp, load: tt.LoadOp) -> bool:
     return not any(_may_write(op, read) for op in loop.walk())
 
 
-def _divides_by_number(op: Operation) -> bool:
-    """True where the divisor is known: another one may be 0 in the turn after the last."""
-    return bool(constant_integer(op.operands[1]))
+def _divides_by_number(op: Operation, loop: scf.ForOp) -> bool:
+    """True where the divisor is known, or a size of a grid of tiles: another may be 0 in the turn after the last."""
+    return bool(constant_integer(op.operands[1])) or (TILES in loop.attributes and is_grid_size(op.operands[1]))
 
 
 def _may_write(op: Operation, read: frozenset[SSAValue]) -> bool:
@@ -165,10 +167,9 @@ def _copy(load: tt.LoadOp, needed: list[Operation], turn: SSAValue, loop: scf.Fo
             known[old] = new
             new.name_hint = old.name_hint
     pointer = known.get(load.ptr, load.ptr)
-    type_ = load.result.type
-    assert isinstance(type_, TensorType) and isinstance(turn.type, IntegerType)
-    is_there = insert(our_arith.CmpiOp("slt", turn, loop.ub)).results[0]
-    mask = insert(tt.SplatOp(operands=[is_there], result_types=[TensorType(i1, type_.get_shape())])).results[0]
+    mask = insert(our_arith.CmpiOp("slt", turn, loop.ub)).results[0]
+    if shape := shape_of_value(load.result):
+        mask = insert(tt.SplatOp(operands=[mask], result_types=[TensorType(i1, shape)])).results[0]
     if load.mask is not None:
         mask = insert(arith.AndIOp(known.get(load.mask, load.mask), mask)).results[0]
     other = None if load.other is None else known.get(load.other, load.other)

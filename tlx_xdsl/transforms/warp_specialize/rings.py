@@ -1,7 +1,8 @@
 """Rings: the buffers through which the producer hands blocks to the consumers.
 
-The loads that one block of code does for the same product fill a slot of one ring together: they have a barrier that
-says that the slot is full, and one that says that it is empty. Loops that follow each other use one ring where their
+The loads that one block of code does for the same product, or for products of which each waits for the one before,
+fill a slot of one ring together: they have a barrier that says that the slot is full, and one that says that it is
+empty. Loops that follow each other use one ring where their
 slots have the same types.
 """
 
@@ -12,8 +13,8 @@ from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.dialects.builtin import IntegerType
-from xdsl.dialects.scf import IfOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.scf import ForOp, IfOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.dialects import scf, tlx, tt
 from tlx_xdsl.dialects.base import element_bits, enclosing, layout_attr
@@ -87,8 +88,10 @@ def fillings_of(loads: Sequence[tt.DescriptorLoadOp], by_replica: set[Operation]
     """Group the loads of each block of code by the products that they serve."""
     found: list[list[tt.DescriptorLoadOp]] = []
     users: list[set[Operation]] = []
+    chains = {block: chain for load in loads if (block := load.parent_block()) and (chain := _chain(block))}
     for load in loads:
-        products = _products(load.result)
+        block = load.parent_block()
+        products = (chains.get(block) if block else None) or _products(load.result)
         matching = [
             number
             for number, group in enumerate(found)
@@ -112,6 +115,31 @@ def fillings_of(loads: Sequence[tt.DescriptorLoadOp], by_replica: set[Operation]
         for group in found
         for ordered in [sorted(group, key=position.__getitem__)]
     ]
+
+
+def _chain(block: Block) -> set[Operation]:
+    """Return the products of a loop's body if each one needs another one's result first, that of the turn before too.
+
+    Then the consumer waits for one after the other, and a barrier for each of their operands only adds to that.
+    """
+    if not isinstance(block.parent_op(), ForOp):
+        return set()
+    products: set[Operation] = {op for op in block.ops if isinstance(op, tt.DotOp)}
+    end = block.last_op
+    for product in products:
+        seen: set[SSAValue] = set()
+        work = list(product.operands[:2])
+        while work and not any(value.owner in products for value in seen):
+            if (value := work.pop()) in seen:
+                continue
+            seen.add(value)
+            if isinstance(value.owner, Operation):
+                work += value.owner.operands if value.owner.parent is block else ()
+            elif value.owner is block and isinstance(value, BlockArgument) and value.index and end:
+                work.append(end.operands[value.index - 1])
+        if not any(value.owner in products for value in seen):
+            return set()
+    return products
 
 
 def _products(value: SSAValue) -> set[Operation]:

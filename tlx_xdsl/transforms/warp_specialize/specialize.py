@@ -36,6 +36,8 @@ class Decisions:
     """A computed second operand of a product becomes the first one of the transposed product, in registers."""
     pipeline: bool | None = None
     """The first product of a block is issued before the second one of the block before."""
+    overlap: bool | None = None
+    """Work that needs no product runs while the product does, where each is waited for before the next one."""
     turns: bool | None = None
     """Consumers take turns at the tensor cores."""
     registers: int | None = None
@@ -69,7 +71,7 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     wanted.append(("tlx-ws-form-descriptors", {}))
     rings: dict[str, int | bool] = {
         "depth": decisions.depth or 0,
-        "outer_depth": decisions.outer_depth or 1,
+        "outer_depth": decisions.outer_depth or 0,
         "registers": decisions.registers or 0,
         "overlay": bool(decisions.alias),
         "pieces": decisions.pieces or 1,
@@ -86,6 +88,8 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     wanted.append(("tlx-ws-tensor-memory", {}))
     wanted.append(("tlx-ws-issue-products", {}))
     wanted.append(("tlx-ws-async-dots", {}))
+    if decisions.overlap is not False:
+        wanted.append(("tlx-ws-overlap-products", {}))
     if decisions.turns is not False:
         wanted.append(("tlx-ws-take-turns", {}))
     if decisions.stage_stores is not False:

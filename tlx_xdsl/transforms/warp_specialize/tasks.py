@@ -86,8 +86,8 @@ class FormTasksPass(Pass):
 
     depth: int = 0
     """Slots of rings that loops fill; 0 for as many as shared memory holds, at most four."""
-    outer_depth: int = 1
-    """Slots of the other rings."""
+    outer_depth: int = 0
+    """Slots of the other rings; 0 for two where the next tile's blocks take none of those slots, and one otherwise."""
     num_warps: int = 0
     """Warps of a consumer; 0 for 4 where the rows are split, and those of the kernel otherwise."""
     registers: int = 0
@@ -217,20 +217,21 @@ class _Former:
         """Give each ring its slots: what was asked for, or as many as shared memory holds."""
         inner = [ring for ring in rings if _is_looped(ring) and not _holds_a_loop(ring)]
         for ring in rings:
-            ring.depth = 1 if ring in inner else self.options.outer_depth
-        if self.options.depth:
-            depth = self.options.depth
-        else:
-            target = module_target(self.module) or target_named("sm_90a")
-            limit = target.shared_bytes - RESERVED_BYTES - (0 if self.options.overlay else self._staging_bytes())
-            others = sum(ring.depth * ring.slot_bytes(self.replicas) for ring in rings if ring not in inner)
-            slots = sum(ring.slot_bytes(self.replicas) for ring in inner)
-            depth = min(MOST_SLOTS, (limit - others) // slots)
-            if depth < 1:
-                needed = f"{others + slots:,} bytes of shared memory for one slot of each ring"
-                raise refusal_at(inner[0].fillings[0].loads[0], f"it needs {needed}, {limit:,} are there")
+            ring.depth = 1 if ring in inner else self.options.outer_depth or 1
+        target = module_target(self.module) or target_named("sm_90a")
+        limit = target.shared_bytes - RESERVED_BYTES - (0 if self.options.overlay else self._staging_bytes())
+        others = sum(ring.depth * ring.slot_bytes(self.replicas) for ring in rings if ring not in inner)
+        slots = sum(ring.slot_bytes(self.replicas) for ring in inner)
+        depth = self.options.depth or min(MOST_SLOTS, (limit - others) // slots)
+        if depth < 1:
+            needed = f"{others + slots:,} bytes of shared memory for one slot of each ring"
+            raise refusal_at(inner[0].fillings[0].loads[0], f"it needs {needed}, {limit:,} are there")
         for ring in inner:
             ring.depth = depth
+        if not self.options.outer_depth and 2 * others + depth * slots <= limit:
+            for ring in rings:
+                if ring not in inner and _is_looped(ring):
+                    ring.depth = 2
 
     def _staging_bytes(self) -> int:
         """The bytes of buffers from which TMA will store results, and of operands that come from registers."""

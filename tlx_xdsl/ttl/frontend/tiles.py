@@ -467,11 +467,9 @@ def _reduce(call: Call) -> Value:
     shape = tuple(1 if dim in dims else size for dim, size in enumerate(x.shape))
     if call.given("shape") and _shape(call) != shape:
         raise call.error("shape", f"'shape' of this reduction is {shape}, found {_shape(call)}")
-    made = op(x.ssa, dims, _result_type(x, shape))
-    if call.given("scaler"):
-        scaler = operand(call, "scaler")
-        if scaler.shape != (1, 1) or scaler.unit != x.unit:
-            found = f"expected a block of 1x1 tile of {x.unit.data_type}" if isinstance(x.unit, TileType) else ""
-            raise call.error("scaler", f"{found}, found {scaler.describe()}")
-        made = op(x.ssa, dims, _result_type(x, shape), scaler.ssa)
+    scaler = operand(call, "scaler") if call.given("scaler") else None
+    if scaler is not None and (scaler.shape != (1, 1) or scaler.unit != x.unit):
+        found = f"expected a block of 1x1 tile of {x.unit.data_type}" if isinstance(x.unit, TileType) else ""
+        raise call.error("scaler", f"{found}, found {scaler.describe()}")
+    made = op(x.ssa, dims, _result_type(x, shape), None if scaler is None else scaler.ssa)
     return Tiles(call.visitor.builder.insert(made).result)

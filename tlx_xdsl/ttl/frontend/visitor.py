@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, cast
 
+import numpy as np
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, SSAValue
 
@@ -226,7 +227,7 @@ class Visitor:
                 return Builtin(f"ttl.{value.__name__}")
             if isinstance(value, type | type(len)) and value in PYTHON:
                 return PYTHON[value]
-        return Static(value)
+        return Static(cast(Any, value).item() if isinstance(value, np.generic) else value)
 
     def as_index(self, node: ast.AST, value: Value, what: str) -> Index:
         """An integer, known at compile time or not."""

@@ -19,6 +19,9 @@ __all__ += _kernel.__all__
 __all__ += buffers.__all__
 __all__ += tensors.__all__
 
+DataflowBuffer, TensorBlock, CopyTransferHandler = buffers.CircularBuffer, buffers.Block, buffers.Transfer
+"""tt-lang's names of classes, which annotations use."""
+
 _ELEMENTS = "a thread moves blocks, it does not look into them"
 _DEVICES = "a kernel runs on one device"
 ABSENT = {

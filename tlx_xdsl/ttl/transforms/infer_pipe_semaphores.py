@@ -40,6 +40,24 @@ A core has 16 semaphores, so pipes share them. `ready` is counted at the source:
 have the same one. The thread that receives waits for `valid`, one block at a time. No sender sets it that was not asked
 for a block, so all pipes that a thread receives have the same one.
 
+Where the words are not enough, which is where a core is the source of very many pipes, some of these count in one
+word: their source asks the receivers of one pipe after the other, by a word `asked`, and they say that they are ready
+when they are asked. On a core each such pipe has another word `asked`, and so those whose receivers are other cores
+have the same one.
+```mlir
+ttl.if_src %p {
+  ttl.semaphore_inc %asked, %c1 [%x1, %y0]
+  ttl.semaphore_wait_eq %ready, %c1
+  ...
+ttl.if_dst %p {
+  ttl.semaphore_set %valid, %c0
+  %xf = ttl.copy %p, %view {synchronized} : ...
+  ttl.semaphore_wait_eq %asked, %c1
+  ttl.semaphore_set %asked, %c0
+  ttl.semaphore_inc %ready, %c1 [%x0, %y0]
+  ...
+```
+
 A multicast of `valid` copies the source's own word. Where another thread of the source receives blocks with that word,
 which it may reset meanwhile, each receiver's word is incremented instead.
 
@@ -56,6 +74,8 @@ ttl.if_dst %p {
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 from xdsl.dialects import affine
 from xdsl.dialects.builtin import AffineMapAttr, IndexType, ModuleOp, UnitAttr, i32
@@ -84,7 +104,7 @@ from ..dialects.ttl import (
     WaitOp,
     rectangle,
 )
-from .pipe_ends import PipeEnds, Slots, check_ends, ends_of, name_of_pipe, thread_around
+from .pipe_ends import PipeEnds, Slots, check_ends, drop_waits, ends_of, name_of_pipe, thread_around
 
 
 class InferPipeSemaphoresPass(Pass):
@@ -102,68 +122,86 @@ class InferPipeSemaphoresPass(Pass):
             slots = Slots(kernel)
             published = {ends.pipe for ends in pipes if check_ends(kernel, ends, slots)}
             words = _Words(kernel, pipes)
-            for ends in pipes:
-                _synchronise(ends, words, published=ends.pipe in published)
+            for pipe, sends, receives in pipes:
+                for copy in sends:
+                    _send(pipe, copy, words, published=pipe in published)
+                for copy in receives:
+                    _receive(pipe, copy, words, published=pipe in published)
 
 
 class _Words:
     """The semaphores of the pipes of a kernel."""
 
     def __init__(self, kernel: KernelOp, pipes: list[PipeEnds]) -> None:
-        self.ready: dict[CreatePipeOp, SSAValue] = {}
-        self.valid: dict[CreatePipeOp, SSAValue] = {}
         self.copies_own: dict[CreatePipeOp, bool] = {}
         """Whether the source's own word of `valid` can be what the receivers get."""
-        own = len(ops_of(kernel, CreateSemaphoreOp))
-        taken: list[set[Place]] = []
-        """The sources that have each word of `ready`."""
-        colors = [_color(ends.pipe, taken) for ends in pipes]
-        receiving = list(dict.fromkeys(thread_around(ends.receives[0]) for ends in pipes))
-        if own + len(taken) + len(receiving) > SEMAPHORES:
-            raise _too_many(pipes, own, len(receiving))
+        self._words: dict[tuple[CreatePipeOp, str], SSAValue] = {}
         made: dict[object, SSAValue] = {}
+        keys = _keys(pipes, max(SEMAPHORES - len(ops_of(kernel, CreateSemaphoreOp)), 0))
+        counts = Counter(key for each in keys for key in each)
         takers = [thread_around(ends.receives[0]) for ends in pipes]
-        for ends, color, thread in zip(pipes, colors, takers, strict=True):
+        for ends, taker, own in zip(pipes, takers, keys, strict=True):
             pipe = ends.pipe
-            for key, name, is_shared in (
-                (color, "ready", colors.count(color) > 1),
-                (thread, "valid", takers.count(thread) > 1),
-            ):
+            for key in own:
+                name = key[0]
                 if key not in made:
-                    made[key] = _semaphore(pipe, name, is_shared=is_shared)
-            self.ready[pipe], self.valid[pipe] = made[color], made[thread]
-            theirs = [each.pipe for each, taker in zip(pipes, takers, strict=True) if taker is thread]
+                    made[key] = _semaphore(pipe, name, is_shared=counts[key] > 1)
+                self._words[pipe, name] = made[key]
+            theirs = [each.pipe for each, other in zip(pipes, takers, strict=True) if other is taker]
             receivers = {place for each in theirs for place in rectangle(*each.receivers)}
-            is_same = thread_around(ends.sends[0]) is thread
+            is_same = thread_around(ends.sends[0]) is taker
             self.copies_own[pipe] = is_same or not receivers.intersection(rectangle(*pipe.sources))
 
-
-def _color(pipe: CreatePipeOp, taken: list[set[Place]]) -> int:
-    """The first word of `ready` that no source of the pipe has for another one."""
-    sources = set(rectangle(*pipe.sources))
-    for color, places in enumerate(taken):
-        if not places & sources:
-            places |= sources
-            return color
-    taken.append(sources)
-    return len(taken) - 1
+    def of(self, pipe: CreatePipeOp) -> tuple[SSAValue, SSAValue, SSAValue | None]:
+        """Return the words `ready`, `valid` and, where receivers are asked, `asked` of a pipe."""
+        return self._words[pipe, "ready"], self._words[pipe, "valid"], self._words.get((pipe, "asked"))
 
 
-def _too_many(pipes: list[PipeEnds], own: int, receiving: int):
-    """The error for a core that is the source of too many pipes."""
-    most: dict[Place, list[CreatePipeOp]] = {}
-    for ends in pipes:
-        for place in rectangle(*ends.pipe.sources):
-            most.setdefault(place, []).append(ends.pipe)
-    place, found = max(most.items(), key=lambda item: len(item[1]))
-    left = SEMAPHORES - own - receiving
-    return error_at(
-        found[min(max(left, 0), len(found) - 1)],
-        f"core {place} is the source of {len(found)} pipes, which need a semaphore each; a core has {SEMAPHORES}, of "
-        f"which the receivers need {receiving}{f' and the kernel uses {own} itself' if own else ''}: use fewer pipes "
-        "from one core, or send in two steps, along a row and then along the columns",
+_Key = tuple[str, object]
+"""The name of a word, and what else pipes have in common that share it."""
+
+
+def _keys(pipes: list[PipeEnds], most: int) -> list[list[_Key]]:
+    """Choose at most so many words: as few pipes as possible ask.
+
+    Raises CompilationError where the words are not enough.
+    """
+    for direct in range(most, -1, -1):
+        senders: list[set[Place]] = []
+        asked: list[set[Place]] = []
+        keys: list[list[_Key]] = []
+        for pipe, sends, receives in pipes:
+            color = _color(pipe.sources, senders)
+            own: list[_Key] = [("ready", color), ("valid", thread_around(receives[0]))]
+            # Several sources that gather would ask a receiver at the same time.
+            if color >= direct and pipe.gathers is None:
+                own[0] = "ready", thread_around(sends[0])
+                own.append(("asked", _color(pipe.receivers, asked)))
+            keys.append(own)
+        if len({key for own in keys for key in own}) <= most:
+            return keys
+    ends: dict[Place, list[CreatePipeOp]] = {}
+    for pipe, _, _ in pipes:
+        for place in dict.fromkeys([*rectangle(*pipe.sources), *rectangle(*pipe.receivers)]):
+            ends.setdefault(place, []).append(pipe)
+    place, found = max(ends.items(), key=lambda item: len(item[1]))
+    raise error_at(
+        found[min(most, len(found) - 1)],
+        f"{len(found)} pipes begin or end on core {place}, which are too many for the {most} semaphores that the "
+        "kernel leaves them: use a pipe for several blocks, or send in two steps, along a row and then the columns",
         [f"{name_of_pipe(pipe)} at {place_of(pipe)}" for pipe in found[:SEMAPHORES]],
     )
+
+
+def _color(corners: tuple[Place, Place], taken: list[set[Place]]) -> int:
+    """The first word that no core of the rectangle has for another pipe."""
+    cores = set(rectangle(*corners))
+    for color, places in enumerate(taken):
+        if not places & cores:
+            places |= cores
+            return color
+    taken.append(cores)
+    return len(taken) - 1
 
 
 def _semaphore(pipe: CreatePipeOp, name: str, *, is_shared: bool) -> SSAValue:
@@ -176,13 +214,6 @@ def _semaphore(pipe: CreatePipeOp, name: str, *, is_shared: bool) -> SSAValue:
         after = after.next_op
     Rewriter.insert_op(op, InsertPoint.after(after))
     return op.result
-
-
-def _synchronise(ends: PipeEnds, words: _Words, *, published: bool) -> None:
-    for copy in ends.sends:
-        _send(ends.pipe, copy, words, published=published)
-    for copy in ends.receives:
-        _receive(ends.pipe, copy, words, published=published)
 
 
 class _Around:
@@ -227,10 +258,13 @@ class _Around:
 
 
 def _send(pipe: CreatePipeOp, copy: CopyOp, words: _Words, *, published: bool) -> None:
-    _drop_waits(copy)
+    drop_waits(copy)
     around = _Around(copy)
-    ready, valid = words.ready[pipe], words.valid[pipe]
+    ready, valid, asked = words.of(pipe)
     everyone, zero, one = (around.number(each) for each in (len(pipe.destinations), 0, 1))
+    if asked is not None:
+        for place in pipe.destinations:
+            around.before(SemaphoreIncOp(asked, one, around.place(pipe, place, pipe.src)))
     if published:
         wait = SemaphoreWaitPublishedOp(ready, everyone)
         around.before(wait)
@@ -252,13 +286,16 @@ def _send(pipe: CreatePipeOp, copy: CopyOp, words: _Words, *, published: bool) -
 
 
 def _receive(pipe: CreatePipeOp, copy: CopyOp, words: _Words, *, published: bool) -> None:
-    _drop_waits(copy)
+    drop_waits(copy)
     around = _Around(copy)
-    ready, valid = words.ready[pipe], words.valid[pipe]
+    ready, valid, asked = words.of(pipe)
     zero, one = around.number(0), around.number(1)
     source = copy.indices or around.place(pipe, pipe.src, pipe.dst_range[0])
     around.before(SemaphoreSetOp(valid, zero))
     copy.synchronized = UnitAttr()
+    if asked is not None:
+        around.after(SemaphoreWaitEqOp(asked, one))
+        around.after(SemaphoreSetOp(asked, zero))
     if published:
         address = BlockAddressOp(copy.view)
         around.after(address)
@@ -266,11 +303,3 @@ def _receive(pipe: CreatePipeOp, copy: CopyOp, words: _Words, *, published: bool
     else:
         around.after(SemaphoreIncOp(ready, one, (source[0], source[1])))
     around.after(SemaphoreWaitEqOp(valid, one))
-
-
-def _drop_waits(copy: CopyOp) -> None:
-    """Remove the waits for a copy: it is waited for at once."""
-    for use in list(copy.handle.uses):
-        if not isinstance(use.operation, WaitOp):
-            raise error_at(use.operation, "a copy through a pipe can be waited for only, with ttl.wait")
-        Rewriter.erase_op(use.operation)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import constant_integer
@@ -24,6 +25,7 @@ from ..dialects.ttl import (
     KernelOp,
     PipeType,
     Place,
+    WaitOp,
     acquisition_of,
     thread_of,
 )
@@ -56,6 +58,14 @@ def ends_of(kernel: KernelOp, pipe: CreatePipeOp) -> PipeEnds | None:
         missing = "nothing receives what is sent" if sends else "nothing is sent, but a block is received"
         raise error_at(copies[0], f"{missing} through {name_of_pipe(pipe)}: the other side waits for ever")
     return PipeEnds(pipe, sends, receives)
+
+
+def drop_waits(copy: CopyOp) -> None:
+    """Remove the waits for a copy: it is waited for at once."""
+    for use in list(copy.handle.uses):
+        if not isinstance(use.operation, WaitOp):
+            raise error_at(use.operation, "a copy through a pipe can be waited for only, with ttl.wait")
+        Rewriter.erase_op(use.operation)
 
 
 def check_ends(kernel: KernelOp, ends: PipeEnds, slots: Slots) -> bool:
@@ -153,15 +163,14 @@ def _is_in_place(ends: PipeEnds, slots: Slots) -> bool:
     block have it in one place. What is not known before the kernel runs is accepted.
     """
     senders, receivers = ({acquisition_of(op.view).cb for op in each} for each in (ends.sends, ends.receives))
-    is_same, name = len(senders) == 1 and senders == receivers, name_of_pipe(ends.pipe)
-    is_known = False
+    is_same, is_known, name = len(receivers) == 1, False, name_of_pipe(ends.pipe)
     if len(receivers) == 1 and not senders & receivers:
         type_ = next(iter(receivers)).type
         assert isinstance(type_, CBType)
         is_known = type_.buffer_factor == 1
     for way in ends.pipe.ways:
         sent = slots.of(ends.sends, way.src)
-        first: list[int] | None = None
+        first: list[Slot] | None = None
         for place in way.destinations:
             taken = slots.of(ends.receives, place, way.src)
             if sent is None or taken is None:
@@ -175,16 +184,18 @@ def _is_in_place(ends: PipeEnds, slots: Slots) -> bool:
                 )
             is_same = is_same and sent == taken
             first = first or taken
-            for number, (one, other) in enumerate(zip(first, taken, strict=True)):
-                if one != other:
-                    raise error_at(
-                        ends.receives[0],
-                        f"block {number} of {name} is received in place {one} of the circular buffer of core "
-                        f"{way.first}, and in place {other} of that of core {place}, but a multicast writes to one "
-                        "address: let all receivers push the same blocks, or use a pipe for each",
-                        [f"it is sent at {place_of(ends.sends[0])}"],
-                    )
+            if first != taken:
+                raise error_at(
+                    ends.receives[0],
+                    f"the blocks of {name} are not in the same places on core {way.first} and core {place}, but a "
+                    "multicast writes to one address: ttl-split-pipes makes a pipe for each",
+                    [f"they are sent at {place_of(ends.sends[0])}"],
+                )
     return is_known or is_same
+
+
+Slot = tuple[SSAValue, int]
+"""A circular buffer, and the number of a block in it."""
 
 
 class Slots:
@@ -194,12 +205,13 @@ class Slots:
         self._cores = {core.place: core for core in cores_of(kernel.grid)}
         self._found: dict[tuple[Operation, Place], list[_Moved] | None] = {}
 
-    def of(self, copies: list[CopyOp], place: Place, source: Place | None = None) -> list[int] | None:
+    def of(self, copies: list[CopyOp], place: Place, source: Place | None = None) -> list[Slot] | None:
         """Return those of some copies of a thread, by the source where they name it; None if unknown."""
         thread = thread_around(copies[0])
         assert thread is not None
         if (thread, place) not in self._found:
-            self._found[thread, place] = _moves(thread, self._cores[place])
+            core = self._cores.get(place)
+            self._found[thread, place] = None if core is None else _moves(thread, core)
         found = self._found[thread, place]
         if found is None:
             return None
@@ -212,7 +224,7 @@ class _Moved(NamedTuple):
     """A copy through a pipe that a core makes: the place of its block, and the source if it is named."""
 
     copy: CopyOp
-    slot: int | None
+    slot: Slot | None
     source: Place | None
 
 
@@ -235,7 +247,7 @@ def _moves(thread: Operation, core: Core) -> list[_Moved] | None:
                 assert isinstance(type_, CBType)
                 block = op.view.owner
                 inner = constant_integer(block.index) if isinstance(block, BlockOp) else 0
-                slot = None if inner is None else (starts[step] + inner) % type_.buffer_factor
+                slot = None if inner is None else (step.cb, (starts[step] + inner) % type_.buffer_factor)
                 named = [walk.values.of(each) for each in op.indices]
                 if None in named:
                     return None

@@ -57,6 +57,8 @@ def ttl_pipeline(
         # What the kernel leaves out and the passes below put right: said, while it is as the user wrote it.
         _pass("ttl-report-repairs", strict=strict, schedule=schedule),
         # --- analysis and inference, on tensors ---
+        # A multicast writes to one address: receivers that have their blocks elsewhere get a pipe of their own.
+        _pass("ttl-split-pipes"),
         # Pipes need semaphores; all later passes see these as any others.
         _pass("ttl-infer-pipe-semaphores"),
         *(schedule_passes() if schedule else ()),

@@ -39,7 +39,7 @@ program, and read back for a tile's first block and for blocks that a limit cuts
 
 def check(launch, case, dim):
     result = compiled(launch)
-    consumers = launch.constexprs["CONSUMERS"]
+    consumers = launch.constexprs["T"].consumers
     assert result.resources.registers == (168 if consumers == 2 else 128)
     assert result.resources.spill_store_bytes <= allowed(case, dim, result.assembler)
     # ptxas 12.9 serialises the products that 3.8 makes of heads of 64 elements beside these masks (C7513).

@@ -61,6 +61,20 @@ def test_a_pointer_may_be_to_within_a_tensor(torch):
         assert addresses(torch.cuda.launches[-1]) == (start, b + 256, out)
 
 
+def test_tensors_within_tuples_move(torch):
+    def within(tensors, options):
+        prepared = prepare(tensors, options)
+        (launch,) = prepared.launches
+        arguments = {**launch.arguments, "b_ptr": (None, (launch.arguments["b_ptr"],))}
+        sources = {**launch.sources, "b_ptr[1][0]": "b"}
+        return Prepared(prepared.tensors, (replace(launch, arguments=arguments, sources=sources),))
+
+    function = PlannedFunction("f", within, results=2)
+    for at in (1, 2):
+        function(tensors(at), PLAIN)
+        assert addresses(torch.cuda.launches[-1]) == expected(at)
+
+
 def test_which_tensor_an_argument_is_of_is_said_not_found_out(function, torch):
     first, *_ = tensors()
     function((first, first, first), PLAIN)

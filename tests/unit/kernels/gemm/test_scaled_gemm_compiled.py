@@ -40,7 +40,7 @@ def compiled_scaled(name, scaling, fast, a_dtype=ml_dtypes.float8_e4m3fn):
     config = None if name is None else CONFIGS[name].fitted(2, sums)
     wide = a_dtype == ml_dtypes.bfloat16
     launch = scaled_gemm_launch(a, b, None if wide else scale_a, scale_b, out, fast=fast, config=config)
-    assert launch.constexprs.get("STAGED", False) == (scaling == "blocks" and not wide)
+    assert wide or launch.constexprs["FORM"].staged == (scaling == "blocks")
     return compiled(launch)
 
 

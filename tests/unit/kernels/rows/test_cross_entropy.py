@@ -134,12 +134,14 @@ def test_far_from_zero(dtype):
 
 
 @pytest.mark.parametrize("rows", [1, 100, 300, 700])
-def test_programs_have_as_many_rows_each(rows):
-    """Programs may have one row less: none is left with a row when the others are done."""
-    x, target = logits((rows, 64)), classes((rows, 64))
+@pytest.mark.parametrize(("columns", "together", "resident"), [(64, 32, 8), (1001, 2, 8), (4104, 1, 16)])
+def test_programs_have_as_many_rows_each(columns, together, resident, rows):
+    """Programs may have one group of rows less: none is left with one when the others are done."""
+    x, target = np.empty((rows, columns), np.float32), np.zeros(rows, np.int64)
     (launch,) = CROSS_ENTROPY.prepare((x, target, None, None, None), (-100, 0.0, "sum", False)).launches
-    most = -(-rows // (INTERPRETED_PROGRAMS * 32))
-    assert rows / most <= launch.grid[0] < rows / most + 1
+    groups = -(-rows // together)
+    most = -(-groups // (INTERPRETED_PROGRAMS * resident))
+    assert groups / most <= launch.grid[0] < groups / most + 1
 
 
 def test_rows_may_be_apart():

@@ -3,16 +3,23 @@
 import ctypes
 import json
 import re
+from typing import Any, NamedTuple
 
 import pytest
 
+import tlx_xdsl
+import tlx_xdsl.language as tl
 from tests.unit.runtime.bundle import bundles
 from tests.unit.runtime.bundle.bundles import ADD, EXAMPLE, add, compile_c, cuda_include, has_c_compiler, transposed
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.frontend.python.source import Fixed
 from tlx_xdsl.runtime import TensorDescriptor, load, write_bundle
 from tlx_xdsl.runtime.bundle.c_launcher import in_comment
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 from tlx_xdsl.tools.tlx import main
+
+# Kernels are read by the frontend, not run by Python.
+# pyright: basic
 
 FILE = bundles.__file__
 
@@ -153,8 +160,8 @@ import tlx_xdsl.language as tl
 
 
 @tlx_xdsl.jit
-def pair(both, out):
-    tl.store(out, tl.load(both[0]))
+def pair(both, both_0):
+    tl.store(both_0, tl.load(both[0]))
 
 
 @tlx_xdsl.jit
@@ -168,7 +175,7 @@ def größe(x):
 
 
 TLX_COMPILE = {
-    "pair": {"signature": {"both": "(*fp32, i32)", "out": "*fp32"}},
+    "pair": {"signature": {"both": "(*fp32, i32)", "both_0": "*fp32"}},
     "tile": {"signature": {"desc": "tensordesc<fp16[64, 64]>"}, "target": "sm_80"},
     "größe": {"signature": {"x": "*fp32"}},
 }
@@ -182,7 +189,7 @@ TLX_COMPILE = {
         (
             "pair",
             ["--bundle", "out"],
-            "kernels.py:6:10: error: the argument 'both' is a tuple, which a bundle can't pass",
+            "kernels.py:6:10: error: the argument 'both' is a tuple with an item that a bundle calls 'both_0'",
         ),
         ("tile", ["--bundle", "out"], "kernels.py:11:10: error: a tensor descriptor as the argument 'desc' needs TMA"),
         ("größe", ["--bundle", "out"], "error: the name of a bundle is an identifier of C, found 'größe'"),
@@ -201,6 +208,30 @@ def test_what_can_t_be_bundled(tmp_path, monkeypatch, capsys, kernel, options, m
     (tmp_path / "kernels.py").write_text(KERNELS, encoding="utf-8")
     assert message in complaint(capsys, f"kernels.py:{kernel}", *options)
     assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["kernels.py"]
+
+
+class Sizes(NamedTuple):
+    rows: Any
+    by_rows: Any
+    name: Any = None
+
+
+@tlx_xdsl.jit
+def with_sizes(out, sizes):
+    tl.store(out + tl.arange(0, 16), sizes.by_rows[1], tl.arange(0, 16) < sizes.rows)
+
+
+@pytest.mark.backend
+def test_items_of_a_tuple_are_arguments(tmp_path, no_gpu):
+    """Each item that is not fixed has a name that C takes, and the order of the parameters in the PTX."""
+    signature = {"out": "*i32", "sizes": Sizes("i32", ("i64", "i32"), Fixed(None))}
+    path = write_bundle(tmp_path, with_sizes, signature)
+    bundle = load(tmp_path, "with_sizes")
+    passed = [(each.name, each.type) for each in bundle.manifest.arguments]
+    assert passed == [("out", "*i32"), ("sizes_rows", "i32"), ("sizes_by_rows_0", "i64"), ("sizes_by_rows_1", "i32")]
+    sizes = parameter_sizes((path / "with_sizes.ptx").read_text(), bundle.manifest.entry)
+    assert sizes[: len(passed)] == [8, 4, 8, 4]
+    assert "sizes_by_rows_1" in (path / "with_sizes.h").read_text()
 
 
 @pytest.mark.backend

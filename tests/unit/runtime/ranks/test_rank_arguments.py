@@ -6,7 +6,9 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl.errors import InputError, InputTypeError
+from tlx_xdsl.kernels.rows.norm_clusters import Division
 from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 from tlx_xdsl.runtime.ranks.arguments import launches_of, of_ranks, parts_of, ranks_of, typed_ranks
 
 # Kernels are read by the frontend, not run by Python.
@@ -51,12 +53,19 @@ def test_each_rank_gets_its_value_in_each_launch():
     [
         ([1, 2, 3], "must have a value for each of 2 ranks, found 3"),
         (np.zeros(4), "is one ndarray, and no two of 2 ranks share memory"),
+        ((1, np.zeros(4)), "is one tuple, and no two of 2 ranks share memory"),
+        (TensorDescriptor(np.zeros((4, 4)), [4, 4], [4, 1], [4, 4]), "is one TensorDescriptor, and no two of 2 ranks"),
         (tlx_xdsl.per_launch([1, 2]), "must have a value for each of 1 launches, found 2"),
     ],
 )
 def test_what_ranks_would_share_or_lack_is_refused(value, said):
     with pytest.raises(InputTypeError, match=said):
         of_ranks({"x": value}, 2, 1)
+
+
+def test_ranks_share_numbers_and_configurations():
+    given = {"sizes": (3, (4, None)), "form": Division(2, 8192, 6)}
+    assert of_ranks(given, 2, 1) == [given, given]
 
 
 def test_one_rank_may_have_an_array_as_it_is():

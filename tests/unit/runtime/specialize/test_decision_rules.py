@@ -1,60 +1,56 @@
-"""The rules' decisions for plain kernels: programs of their own for groups of warps where these fit, else none."""
+"""Decisions by rule: what is chosen for kernels of the gallery, by their constants."""
 
 import pytest
 
 from tests.gallery.plain.families import FAMILIES
 from tests.unit.decompile.equal_ttgir import table_of
 from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
-from tlx_xdsl.runtime.specialize.rules import REASONS, by_rule
+from tlx_xdsl.runtime.specialize.rules import by_rule
 from tlx_xdsl.transforms.warp_specialize.specialize import Decisions
 
-ATTENTION = {"BLOCK_M": 64, "BLOCK_N": 128, "HEAD_DIM": 64, "CAUSAL": False}
-JOINED = {"groups": 3, "join": True, "outer_depth": 2}
 
-
-def module_of(name, target="sm_90a", **constants):
+def ruled(name, constants, **given):
+    """The decisions for a kernel of the gallery with other constants, by their names."""
     family = FAMILIES[name]
     table = table_of(family)
-    wanted = Specialization(table.signature, {**table.constexprs, **constants}, target, 4)
-    return frontend_module(family.kernel.source, wanted)
+    wanted = Specialization(table.signature, {**table.constexprs, **constants}, **table.options)
+    return by_rule(Decisions(**given), frontend_module(family.kernel.source, wanted)).given()
 
 
 @pytest.mark.parametrize(
-    ("constants", "expected"),
+    ("turns", "expected"),
     [
-        ({}, JOINED),
-        ({"CAUSAL": True}, {**JOINED, "order": 2}),
-        # Three groups of 160 registers do not hold 256 columns of results; each has half of 128 rows.
-        ({"HEAD_DIM": 128}, {**JOINED, "groups": 2}),
-        ({"BLOCK_M": 128}, {"groups": 2}),
+        (1, {"persistent": True, "outer_depth": 1, "groups": 1}),
+        (2, {"persistent": True, "groups": 1}),
+        (4, {"persistent": True, "groups": 1}),
+        # Its own loads are ahead of its products for long enough.
+        (8, {"groups": 1}),
     ],
-    ids=str,
 )
-def test_groups_have_programs_of_their_own_where_one_has_no_rows_to_share(constants, expected):
-    found = by_rule(Decisions(), module_of("attention", **{**ATTENTION, **constants}))
-    assert found.given() == expected
-    assert set(expected) <= set(REASONS)
+def test_short_programs_take_several_tiles(turns, expected):
+    assert ruled("delta_output", {"BLOCK_K": 128 // turns}) == expected
+
+
+def test_turns_that_are_not_known_are_many():
+    assert "persistent" not in ruled("delta_state", {})
+    assert "persistent" not in ruled("attention", {})
+
+
+def test_narrow_products_are_shared_by_their_columns():
+    assert ruled("delta_state", {"BLOCK_V": 32}) == {"groups": 2, "depth": 3}
+    assert ruled("delta_state", {"BLOCK_V": 64}) == {"groups": 1}
+    # With 64 rows two groups gain nothing.
+    assert ruled("delta_state", {"BLOCK_V": 32, "K": 64}) == {"groups": 1}
+
+
+def test_rows_come_before_columns():
+    assert ruled("matmul", {"BLOCK_M": 128, "BLOCK_N": 32})["groups"] == 2
+    assert "depth" not in ruled("matmul", {"BLOCK_M": 128, "BLOCK_N": 32})
 
 
 def test_what_is_given_stays():
-    module = module_of("attention", **{**ATTENTION, "CAUSAL": True})
-    assert by_rule(Decisions(groups=2, order=0), module).given() == {**JOINED, "groups": 2, "order": 0}
-    for given in ({"groups": 1}, {"join": False}, {"persistent": False}):
-        assert by_rule(Decisions(**given), module).given() == {"groups": 1, **given}
-
-
-@pytest.mark.parametrize(
-    ("name", "constants"),
-    [
-        # Sums alone; a window's loop begins at the program's block; a chunk waits for the one before.
-        ("matmul", {"BLOCK_M": 64}),
-        ("attention_window", {"BLOCK_M": 64}),
-        ("delta_state", {}),
-    ],
-)
-def test_other_kernels_are_not_joined(name, constants):
-    assert by_rule(Decisions(), module_of(name, **constants)).join is None
-
-
-def test_tensor_memory_has_no_joined_programs():
-    assert by_rule(Decisions(), module_of("attention", "sm_100a", **ATTENTION)).given() == {"groups": 1}
+    assert ruled("delta_state", {"BLOCK_V": 32}, groups=1) == {"groups": 1}
+    assert ruled("delta_state", {"BLOCK_V": 32}, depth=4) == {"groups": 2, "depth": 4}
+    assert ruled("delta_output", {"BLOCK_K": 128}, outer_depth=2, persistent=False) == {
+        "groups": 1, "outer_depth": 2, "persistent": False,
+    }  # fmt: skip

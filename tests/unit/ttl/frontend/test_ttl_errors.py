@@ -755,7 +755,7 @@ def unknown_name(a):
     ttl.make_circular_buffer_like(a, shape=(1, colums))  # here
 
 
-@expect("unsupported statement in a TTL kernel: 'While'")
+@expect("unsupported statement in a TTL kernel: 'while' (a loop of the run is a 'for' over a range)")
 def while_loop(a):
     @ttl.compute()
     def compute():

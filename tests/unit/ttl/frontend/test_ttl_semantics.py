@@ -251,3 +251,35 @@ def test_the_order_of_arguments_of_ttl_block(machine: str) -> None:
     a, out = integers(32, 64), np.empty((64, 32), np.float32)
     kernel(a, out, machine=machine)
     np.testing.assert_array_equal(out, np.broadcast_to(a.sum(axis=1), (64, 32)))
+
+
+STEPS, SCALE = np.int64(2), np.float32(0.5)
+
+
+def test_numbers_of_numpy(machine: str) -> None:
+    """Numbers that numpy has computed are numbers of Python."""
+
+    @ttl.kernel()
+    def kernel(a, out):
+        a_cb = ttl.make_circular_buffer_like(a, shape=(1, STEPS))
+        out_cb = ttl.make_circular_buffer_like(out, shape=(1, STEPS))
+
+        @ttl.compute()
+        def compute():
+            with a_cb.wait() as x, out_cb.reserve() as o:
+                o.store(x * SCALE)
+
+        @ttl.datamovement()
+        def read():
+            with a_cb.reserve() as block:
+                ttl.copy(a[0, 0:STEPS], block).wait()
+
+        @ttl.datamovement()
+        def write():
+            with out_cb.wait() as block:
+                ttl.copy(block, out[0, 0:STEPS]).wait()
+
+    a = integers(32, 64)
+    out = np.empty_like(a)
+    kernel(a, out, machine=machine)
+    np.testing.assert_array_equal(out, a / 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import tlx_xdsl.language.ttl as ttl
 
 from tests.unit.ttl.metalium.metalium_programs import needs_compiler
 from tests.unit.ttl.names.ttl_names_page import PAGE, VENDOR, outcome, page
@@ -28,9 +29,22 @@ def test_what_the_compiler_of_tt_lang_takes() -> None:
     assert not {name: message for name, message in refused.items() if message is not None}
 
 
+def test_a_scaler_of_a_reduction() -> None:
+    """A reduction with a scaler is made once: nothing that is not in the kernel uses its blocks."""
+    (probe,) = [each for each in ALL if each.name == "ttl.math.reduce_sum(x, y, dims=[1])"]
+    assert outcome(probe, "ttkernel") is None
+
+
 @needs_compiler
 @pytest.mark.parametrize(("machine", "one_of"), [("ttkernel", 16), ("cpp", 47)])
 def test_calls_and_cpp(machine: str, one_of: int) -> None:
     """The same outcome on the other machines: of all probes, or of some."""
     for probe in ALL if is_full() else ALL[5::one_of]:
         assert (outcome(probe, machine) is None) == (outcome(probe, "tensors") is None), probe.name
+
+
+def test_names_of_classes() -> None:
+    """Annotations say what they say in tt-lang."""
+    assert ttl.TensorBlock is ttl.Block
+    assert ttl.DataflowBuffer is ttl.CircularBuffer
+    assert ttl.CopyTransferHandler is ttl.Transfer

@@ -19,13 +19,15 @@ from tlx_xdsl.ttl.runtime import MACHINES, Prepared, compile_kernel, specs_of
 from tlx_xdsl.ttl.runtime.execution import run_cpp
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++: apt install g++")
-SIZES = {"ring": (4,), "sum_at_one": (4,)}
+SIZES = {"ring": (4,), "sum_at_one": (4,), "deal": (5,), "uneven": (4,)}
 FULL = {
     "summa": (2, 4, 5, 8),
     "turning_summa": (5,),
     "ring": (8,),
     "gather": (5, 8),
-    "scatter": (8, 15),
+    "scatter": (8,),
+    "deal": (8,),
+    "uneven": (8,),
     "all_to_all": (8,),
     "tree": (5, 8),
     "sum_at_one": (8,),
@@ -43,9 +45,9 @@ def arrays(program: Program, dtype: Any = np.float32) -> list[np.ndarray]:
 
 
 def machines(name: str, dtype: str) -> list[str]:
-    """All machines, or, where there is less time, one for each type and C++ for three programs."""
+    """All machines, or, where there is less time, one for each type and C++ for four programs."""
     found = [*MACHINES] if volume.is_full() else ["ttkernel" if dtype == "f32" else "tensors"]
-    if not volume.is_full() and dtype == "f32" and name in ("ring", "gather", "sum_at_one"):
+    if not volume.is_full() and dtype == "f32" and name in ("ring", "gather", "uneven", "sum_at_one"):
         found.append("cpp")
     return [each for each in found if each != "cpp" or shutil.which("g++") is not None]
 

@@ -235,6 +235,89 @@ def scatter(cores: int) -> Program:
     return Program(kernel, [a], a)
 
 
+def deal(cores: int) -> Program:
+    """Core (0, 0) sends another block to each core of a grid, which are more than a core has semaphores."""
+    rows = cores - 1
+
+    @ttl.kernel(grid=(cores, rows))
+    def kernel(a: Any, out: Any) -> None:
+        mine = ttl.make_circular_buffer_like(a, shape=(1, 1), buffer_factor=2)
+        theirs = ttl.make_circular_buffer_like(a, shape=(1, 1), buffer_factor=2)
+        pipes = [ttl.Pipe(src=(0, 0), dst=(at % cores, at // cores)) for at in range(1, cores * rows)]
+        x, y = ttl.core(dims=2)
+
+        @ttl.datamovement()
+        def send() -> None:
+            if x == 0 and y == 0:
+                for number, pipe in enumerate(pipes):
+                    to = number + 1
+                    with mine.reserve() as block:
+                        ttl.copy(a[to // cores, to % cores], block).wait()
+                    with mine.wait() as block:
+                        pipe.if_src(lambda pipe: ttl.copy(block, pipe).wait())
+
+        @ttl.datamovement()
+        def receive() -> None:
+            if x > 0 or y > 0:
+                with theirs.reserve() as block:
+                    for pipe in pipes:
+                        pipe.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
+                with theirs.wait() as block:
+                    ttl.copy(block, out[y, x]).wait()
+
+    a = numbers(rows, cores)
+    result = a.copy()
+    result[:32, :32] = 0
+    return Program(kernel, [a], result)
+
+
+def uneven(cores: int) -> Program:
+    """A multicast in each row, twice, to cores of which every other one reads a block of its own after each."""
+
+    @ttl.kernel(grid=(cores, 2))
+    def kernel(a: Any, out: Any) -> None:
+        sent = ttl.make_circular_buffer_like(a, shape=(1, 1), buffer_factor=2)
+        taken = ttl.make_circular_buffer_like(a, shape=(1, 1), buffer_factor=3)
+        total = ttl.make_circular_buffer_like(out, shape=(1, 1), buffer_factor=2)
+        net = ttl.PipeNet([ttl.Pipe(src=(0, y), dst=(slice(0, cores), y)) for y in range(2)])
+        x, y = ttl.core(dims=2)
+
+        @ttl.datamovement()
+        def send() -> None:
+            if x == 0:
+                for number in range(2):
+                    with sent.reserve() as block:
+                        ttl.copy(a[y, number], block).wait()
+                    with sent.wait() as block:
+                        net.if_src(lambda pipe: ttl.copy(block, pipe).wait())
+
+        @ttl.compute()
+        def compute() -> None:
+            with total.reserve() as o:
+                for _ in range(2):
+                    with taken.wait() as block:
+                        o.store(block, acc=True)
+                    if x % 2 == 1:
+                        with taken.wait() as own:
+                            o.store(own, acc=True)
+
+        @ttl.datamovement()
+        def receive() -> None:
+            for _ in range(2):
+                with taken.reserve() as block:
+                    net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
+                if x % 2 == 1:
+                    with taken.reserve() as block:
+                        ttl.copy(a[y, x + 1], block).wait()
+            with total.wait() as block:
+                ttl.copy(block, out[y, x]).wait()
+
+    a = numbers(2, cores + 2)
+    tiles = [row.reshape(32, -1, 32).swapaxes(0, 1) for row in np.split(a, 2)]
+    sums = [[row[0] + row[1] + (x % 2) * 2 * row[x + 1] for x in range(cores)] for row in tiles]
+    return Program(kernel, [a], np.block(sums))
+
+
 def all_to_all(cores: int) -> Program:
     """A transposition of blocks: core x of a row sends its block y to core y, which writes it in place x."""
 
@@ -380,5 +463,6 @@ def sum_at_one(cores: int) -> Program:
 
 
 PROGRAMS: dict[str, Callable[[int], Program]] = {
-    each.__name__: each for each in (summa, turning_summa, ring, gather, scatter, all_to_all, tree, sum_at_one)
+    each.__name__: each
+    for each in (summa, turning_summa, ring, gather, scatter, deal, uneven, all_to_all, tree, sum_at_one)
 }

@@ -103,6 +103,7 @@ def test_5_1_the_order_of_passes():
         "ttl-merge-pipes",
         "ttl-verify-layouts",
         "ttl-report-repairs",
+        "ttl-split-pipes",
         "ttl-infer-pipe-semaphores",
         "ttl-insert-synchronization",
         "ttl-infer-dst-requirements",

@@ -218,16 +218,38 @@ def test_pipes_of_other_cores_share_semaphores() -> None:
     np.testing.assert_array_equal(found, expected((9, 2), pipes, given, 1))
 
 
-def test_sixteen_semaphores_are_enough_for_fifteen_pipes_of_one_core() -> None:
-    """Sixteen are refused with the list of all, at the first one that is too many."""
-    pipes = [((0, 0), (x, 0), (x, 0)) for x in range(1, 17)]
+def test_pipes_of_one_core() -> None:
+    """Each has a semaphore of its own while there are enough; of more pipes, some ask their receivers in turn."""
+    pipes = [((0, 0), (x, 0), (x, 0)) for x in range(1, 21)]
     assert made_semaphores(compiled(forwarding((16, 1), pipes[:15], tiles=1, factor=2))) == 16
-    message = (
-        r"core \(0, 0\) is the source of 16 pipes, which need a semaphore each; a core has 16, of which the "
-        "receivers need 1: use fewer pipes from one core, or send in two steps"
-    )
+    module = compiled(forwarding((21, 1), pipes, tiles=2, factor=2))
+    names = [op.result.name_hint for op in module.walk() if isinstance(op, CreateSemaphoreOp)]
+    assert len(names) == 16
+    assert "pipes_asked" in names
+    given, found = arrays(21, 2)
+    run(module, [given, found], schedule="random", seed=2)
+    np.testing.assert_array_equal(found, expected((21, 1), pipes, given, 2))
+
+
+def test_asked_receivers_in_every_schedule() -> None:
+    """Three pipes of one core, of a kernel that uses 13 semaphores itself, have to do with three."""
+    pipes = [((0, 0), (x, 0), (x, 0)) for x in range(1, 4)]
+    text = forwarding((4, 1), pipes, tiles=1, factor=1)
+    own = "".join(f"%s{each} = ttl.create_semaphore {{initial = 0 : i32}} : !ttl.semaphore\n" for each in range(13))
+    used = "".join(f"ttl.semaphore_set %s{each}, %zero\n" for each in range(13))
+    text = text.replace("%id = ttl.core", f"{own} %zero = arith.constant 0 : i32\n %id = ttl.core")
+    module = compiled(text.replace("@read {", "@read {\n" + used))
+    assert made_semaphores(module) == 16
+    exploration = explore(module, arrays(4, 1), budget=400)
+    assert exploration.fault is None
+
+
+def test_too_many_pipes_between_two_cores() -> None:
+    """Refuse them with the list of all, at the first one that is too many."""
+    pipes = [((0, 0), (1, 0), (1, 0))] * 17
+    message = r"17 pipes begin or end on core \(0, 0\), which are too many for the 16 semaphores that the kernel leaves"
     with pytest.raises(CompilationError, match=message) as error:
-        compiled(forwarding((17, 1), pipes, tiles=1, factor=2))
+        compiled(forwarding((2, 1), pipes, tiles=1, factor=2))
     assert [note.split()[2] for note in error.value.notes] == [f"'p{number}'" for number in range(16)]
     assert error.value.location is not None
-    assert "%p15 = " in (error.value.source_line or "%p15 = ")
+    assert "%p16 = " in (error.value.source_line or "%p16 = ")

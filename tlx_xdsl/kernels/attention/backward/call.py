@@ -26,22 +26,23 @@ from itertools import accumulate
 from typing import Any, cast
 
 from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import describe, empty, operand
+from tlx_xdsl.kernels.calls.operands import describe, empty
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
 from tlx_xdsl.kernels.operators import attention as operators
 
-from ..operands import check_rows, described_heads, factor_of, readable_heads, strides_in_units
+from ..config import Pieces
+from ..operands import check_rows, described_heads, factor_of, operands_of, readable_heads, strides_in_units
 from .config import (
-    CONSUMER_KEYS,
     BackwardConfig,
+    Tiling,
     WideBackwardConfig,
     choose_config,
     is_wide,
     width_of,
 )
 from .device import attention_backward as backward_kernel
-from .operands import COUNTERS, NAME, ROWS, Problem, heads_together
+from .operands import COUNTERS, NAME, ROWS, Problem
 from .rows import attention_backward_after
 from .wide import wide_launches
 
@@ -114,10 +115,8 @@ def attention_backward_launch(
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     q, k, v, out, lse, dout, dlse, dq, dk, dv = tensors
-    like = {name: operand(NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v))}
-    dq = empty(like["q"], like["q"].shape) if dq is None else dq
-    dk = empty(like["k"], like["k"].shape) if dk is None else dk
-    dv = empty(like["v"], like["v"].shape) if dv is None else dv
+    pairs = zip((dq, dk, dv), operands_of(NAME, q=q, k=k, v=v), strict=True)
+    dq, dk, dv = (empty(like, like.shape) if made is None else made for made, like in pairs)
     given = (q, k, v, out, lse, dout, dlse, dq, dk, dv)
     problem = Problem.of(*given)
     named = dict(zip(Problem._fields, given, strict=True))
@@ -163,7 +162,6 @@ def _launches(
     if is_wide(dim, v_dim):
         return wide_launches(problem, causal, scale, cast("WideBackwardConfig | None", config), programs)
     batch, heads, queries, _ = problem.q.shape
-    kv_heads, keys = problem.k.shape[1:3]
     width = width_of(dim, v_dim)
     chosen = cast("BackwardConfig | None", config) or choose_config(dim, v_dim)
     blocks = -(-queries // chosen.block_m)
@@ -180,52 +178,25 @@ def _launches(
     before = problem.before(
         chosen.block_m, width, stats, counter, sums, added if deterministic else None
     )  # fmt: skip
-    constants = {
-        "GROUP": heads // kv_heads,
-        "CONSUMERS": chosen.consumers,
-        "REGISTERS": chosen.registers,
-        "BLOCK_M": chosen.block_m,
-        "HEAD_DIM": width,
-        "NUM_STAGES": chosen.stages,
-        "CAUSAL": bool(causal),
-        # A causal mask hides keys after the end from all queries, where there are not more of those.
-        "EVEN": keys % chosen.block_n == 0 or (causal and keys >= queries),
+    pieces = Pieces(width, 1)
+    tiling = Tiling(chosen.consumers, chosen.registers, chosen.block_m, chosen.stages, pieces, pieces, bool(causal))
+    least = HEADS_IN_ORDER[tiling.causal] if deterministic else int(tiling.causal)
+    values = {
+        "stats_ptr": stats,
+        "counter_ptr": counter,
+        "added_ptr": added if deterministic else None,
+        "sums_desc": describe(sums, (rows, width), (width, 1), (64, 64)),
+        "sm_scale": factor,
     }
-    tiles = -(-keys // chosen.block_n)
     places = programs or multiprocessors(problem.q)
-    least = HEADS_IN_ORDER[bool(causal)] if deterministic else 1
-    together = heads_together(batch * kv_heads, tiles, places, least) if causal or deterministic else 1
-    main = problem.launch(
-        backward_kernel,
-        (min(tiles * batch * kv_heads, places),),
-        {
-            "q_desc": described_heads(problem.q, chosen.block_m, width),
-            "k_desc": described_heads(problem.k, CONSUMER_KEYS, width),
-            "v_desc": described_heads(problem.v, CONSUMER_KEYS, width),
-            "do_desc": described_heads(problem.dout, chosen.block_m, width),
-            "dk_desc": described_heads(problem.dk, CONSUMER_KEYS, width),
-            "dv_desc": described_heads(problem.dv, CONSUMER_KEYS, width),
-            "stats_ptr": stats,
-            "counter_ptr": counter,
-            "added_ptr": added if deterministic else None,
-            "sums_desc": describe(sums, (rows, width), (width, 1), (64, 64)),
-            "sm_scale": factor,
-            "BATCH_HEADS": batch * kv_heads,
-            "KV_HEADS": kv_heads,
-            "Q_LENGTH": queries,
-            "KV_LENGTH": keys,
-            "HEADS_TOGETHER": together,
-        },
-        constants,
-        ("stats_ptr",),
-    )
+    main = problem.products(backward_kernel, tiling, chosen.block_n, places, least, values)
     after = problem.launch(
         attention_backward_after,
         (batch * heads, padded // ROWS),
         {
             "sums_ptr": sums,
             "dq_ptr": problem.dq.value,
-            **strides_in_units(problem.dq, "dq"),
+            "strides": strides_in_units(problem.dq),
             "scale": factor,
             "HEADS": heads,
             "Q_LENGTH": queries,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..config import SHARED_BYTES
+from ..config import SHARED_BYTES, Pieces, pieces_of
 
 WIDTHS = (64, 128)
 """Columns of the blocks of a head: the kernels fill it with zeros up to the next of these."""
@@ -58,6 +58,29 @@ class WideBackwardConfig:
     slots: int = 3
 
 
+@dataclass(frozen=True)
+class Tiling:
+    """Facts that a kernel is compiled for: a configuration, and what it may rest on.
+
+    `qk` are the pieces of heads of Q, K and their gradients, `v` those of V, dV and dO. `even`: the keys fill whole
+    tiles, or those after the end are hidden anyway.
+    """
+
+    consumers: int
+    registers: int
+    block_m: int
+    stages: int
+    qk: Pieces
+    v: Pieces
+    causal: bool
+    even: bool = False
+
+    @property
+    def widest(self) -> Pieces:
+        """The pieces of a block for any of them."""
+        return max(self.qk, self.v, key=lambda each: each.number)
+
+
 def is_wide(dim: int, v_dim: int) -> bool:
     """Return whether heads of `dim` elements, of V `v_dim`, are too long for a consumer with dK and dV of 64 keys."""
     return max(dim, v_dim) > WIDTHS[-1]
@@ -68,11 +91,6 @@ def width_of(dim: int, v_dim: int) -> int:
     return next(width for width in WIDTHS if max(dim, v_dim) <= width)
 
 
-def pieces_of(dim: int) -> int:
-    """Pieces of a head that is wide, or whose K or V is."""
-    return -(-dim // PIECE)
-
-
 def choose_config(dim: int, v_dim: int | None = None) -> BackwardConfig:
     """The configuration for heads of `dim` elements, of V `v_dim`, that are not wide."""
     return BackwardConfig(64 if width_of(dim, v_dim or dim) == 128 else 128)
@@ -80,7 +98,7 @@ def choose_config(dim: int, v_dim: int | None = None) -> BackwardConfig:
 
 def choose_wide_config(dim: int, v_dim: int) -> WideBackwardConfig:
     """The configuration for heads that are wide: as many stages and slots, of up to MOST, as shared memory holds."""
-    pieces, v_pieces = pieces_of(dim), pieces_of(v_dim)
+    pieces, v_pieces = pieces_of(dim, PIECE).number, pieces_of(v_dim, PIECE).number
     widest = max(pieces, v_pieces)
     stage = _PIECE_BYTES * (pieces + v_pieces + 2) + 2 * CONSUMER_KEYS * 4  # with P in f32, logarithms and deltas
     stages = (SHARED_BYTES - 2 * widest * _PIECE_BYTES) // stage

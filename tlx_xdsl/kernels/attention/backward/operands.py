@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels.calls.launching import Launch
 from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, operand
 from tlx_xdsl.kernels.calls.plans import WORKSPACE
+from tlx_xdsl.language.core import constexpr
 
 from ..operands import DTYPES, check_heads, check_lse, described_heads, strides_in_units
+from ..sequences import Grid
+from .config import CONSUMER_KEYS, Tiling
 from .rows import attention_backward_before
 
 NAME = "attention_backward"
@@ -61,6 +65,33 @@ class Problem(NamedTuple):
         """Make a launch of the pass; `aligned` are pointers to multiples of 16 bytes."""
         return Launch.of(kernel, grid, values, constants, self.q.device, _SOURCES, aligned)
 
+    def described(self, names: str, rows: int, elements: int) -> dict[str, Any]:
+        """Descriptors of tensors by the launches' names, without `_desc`: blocks of so many rows and elements."""
+        arguments = [f"{name}_desc" for name in names.split()]
+        return {each: described_heads(getattr(self, _SOURCES[each]), rows, elements) for each in arguments}
+
+    def products(
+        self, kernel: Any, tiling: Tiling, tile: int, places: int, least: int, values: dict[str, Any]
+    ) -> Launch:  # fmt: skip
+        """The launch that gives dK and dV, tiles of so many keys: `places` programs, which share them.
+
+        At least `least` heads take their tiles in turn, or each does alone where that is 0.
+        """
+        batch, heads, queries, _ = self.q.shape
+        kv_heads, keys = self.k.shape[1:3]
+        tiles = -(-keys // tile)
+        together = heads_together(batch * kv_heads, tiles, places, least) if least else 1
+        values = {
+            **self.described("q do", tiling.block_m, tiling.qk.elements),
+            **self.described("k v dk dv", CONSUMER_KEYS, tiling.qk.elements),
+            "grid": Grid(batch * kv_heads, kv_heads, constexpr(heads // kv_heads), queries, keys, together),
+            **values,
+        }
+        # A causal mask hides keys after the end from all queries, where there are not more of those.
+        even = keys % tile == 0 or (tiling.causal and keys >= queries)
+        constants = {"T": replace(tiling, even=even)}
+        return self.launch(kernel, (min(tiles * batch * kv_heads, places),), values, constants, ("stats_ptr",))
+
     def before(
         self, block_m: int, width: int, stats: Any, counter: Any, sums: Any = None, added: Any = None
     ) -> Launch:  # fmt: skip
@@ -84,13 +115,13 @@ class Problem(NamedTuple):
                 "sums_ptr": sums,
                 "counter_ptr": counter,
                 "added_ptr": added,
-                **strides_in_units(self.out, "out"),
-                **strides_in_units(self.dout, "dout"),
+                "out_strides": strides_in_units(self.out),
+                "dout_strides": strides_in_units(self.dout),
                 "HEADS": heads,
                 "Q_LENGTH": queries,
                 "BLOCKS": blocks,
             },
-            {"BLOCK_M": block_m, "HEAD_DIM": width, "V_DIM": width, "V_ELEMENTS": self.v.shape[3], "ROWS": ROWS},
+            {"BLOCK_M": block_m, "HEAD_DIM": width, "V_ELEMENTS": self.v.shape[3], "ROWS": ROWS},
             ("out_ptr", "dout_ptr", "stats_ptr", "sums_ptr"),
         )
 

@@ -7,12 +7,14 @@
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
 
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place, take_tile, tile_of
 
-from ..pieces import block_of
+from ..pieces import Slot, block_of, load_parts
 
 KEYS = tl.constexpr(64)
 """Keys of a consumer: the rows of one wgmma."""
@@ -21,10 +23,31 @@ PART = tl.constexpr(64)
 """Rows and columns of a consumer's part of dQ."""
 
 
+class Results(NamedTuple):
+    """Buffers through which a consumer's results leave, parts of dQ or those of a tile, and their barriers."""
+
+    dq: Any
+    tile: Any
+    full: Any
+    empty: Any
+
+
+class Blocks(NamedTuple):
+    """The blocks of queries that a tile of keys meets, from `begin` on, of the heads that share its head of K and V."""
+
+    begin: Any
+    count: Any
+    """Those of a head."""
+    batch: Any
+    head: Any
+    place: Any
+    """The blocks of all heads before."""
+
+
 @tlx_xdsl.jit
-def first_block(first_key, num_blocks, BLOCK_M: tl.constexpr, CAUSAL: tl.constexpr):
+def first_block(first_key, num_blocks, T: tl.constexpr):
     """The first block of queries that see keys of a tile; for keys after all queries the last one, which sees none."""
-    return min(first_key // BLOCK_M, num_blocks - 1) if CAUSAL else 0
+    return min(first_key // T.block_m, num_blocks - 1) if T.causal else 0
 
 
 @tlx_xdsl.jit
@@ -43,53 +66,42 @@ def block_of_turn(turn, begin, num_blocks, GROUP: tl.constexpr, LAST_FIRST: tl.c
 
 
 @tlx_xdsl.jit
-def load_block(desc, place, block, numbers_ptr, numbers, full, empty, phase):
-    """Producer: when they are free, load a block of Q or dO in pieces and a number for each of its rows."""
-    ROWS: tl.constexpr = numbers.shape[0]
-    PIECE: tl.constexpr = block[0].shape[3]
-    BYTES: tl.constexpr = ROWS * (len(block) * PIECE * tlx.size_of(tlx.dtype_of(desc)) + 4)
-    tlx.barrier_wait(empty, phase ^ 1)
-    tlx.barrier_expect_bytes(full, BYTES)
-    for piece in tl.static_range(len(block)):
-        tlx.async_descriptor_load(desc, block[piece], [*place, piece * PIECE], full)
-    tlx.async_load(numbers_ptr, numbers, bulk=True, barrier=full)
-
-
-@tlx_xdsl.jit
 def load_turn(
-    q_desc, do_desc, stats_ptr, turn, begin, num_blocks, batch, kv_head, place, q, do, lse, delta,
-    q_full, do_full, q_empty, do_empty, stage, phase, GROUP: tl.constexpr, ORDERED: tl.constexpr,
-    PIECES: tl.constexpr = 1, DO_PIECES: tl.constexpr = 1,
+    descs, stats_ptr, rings, numbers, turn, blocks, stage, phase,
+    GROUP: tl.constexpr, ORDERED: tl.constexpr, T: tl.constexpr,
 ):  # fmt: skip
     """Producer: load a turn's block of Q with its logarithms, and that of dO with its deltas, which follow those."""
-    BLOCK_M: tl.constexpr = lse.shape[0]
-    member, block = block_of_turn(turn, begin, num_blocks, GROUP, ORDERED)
-    at = (batch, kv_head * GROUP + member, block * BLOCK_M)
-    numbers = stats_ptr + (place + member * num_blocks + block).to(tl.int64) * (2 * BLOCK_M)
-    q_block = block_of(q, stage, PIECES)
-    do_block = block_of(do, stage, DO_PIECES)
-    load_block(q_desc, at, q_block, numbers, lse[stage], q_full[stage], q_empty[stage], phase)
-    load_block(do_desc, at, do_block, numbers + BLOCK_M, delta[stage], do_full[stage], do_empty[stage], phase)
+    member, block = block_of_turn(turn, blocks.begin, blocks.count, GROUP, ORDERED)
+    head = blocks.head * GROUP + member
+    row = block * T.block_m
+    source = stats_ptr + (blocks.place + member * blocks.count + block).to(tl.int64) * (2 * T.block_m)
+    q, do = rings
+    lse, delta = numbers
+    q_block = block_of(q, stage)
+    do_block = block_of(do, stage)
+    where = ((blocks.batch,),)
+    lse = lse[stage]
+    load_parts(descs[0], Slot(q_block, q.full[stage], q.empty[stage]), where, head, row, phase, source, lse)
+    source += T.block_m
+    delta = delta[stage]
+    load_parts(descs[1], Slot(do_block, do.full[stage], do.empty[stage]), where, head, row, phase, source, delta)
 
 
 @tlx_xdsl.jit
-def add_dq(
-    sums_desc, dq, full, use, row_block, added_ptr, tiles_before,
-    BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr, CONSUMERS: tl.constexpr,
-):  # fmt: skip
+def add_dq(sums_desc, results, use, row_block, added_ptr, tiles_before, T: tl.constexpr):
     """Producer: add the consumers' parts of dQ to the sums, with `added_ptr` after those of the tiles before."""
-    row = row_block * BLOCK_M
+    row = row_block * T.block_m
     if added_ptr is not None:
         # Asked before the wait for the consumers, in which the answer arrives.
         added = tl.load(added_ptr + row_block, volatile=True)
-    for part in tl.static_range(CONSUMERS):
-        tlx.barrier_wait(full[part], use & 1)
+    for part in tl.static_range(T.consumers):
+        tlx.barrier_wait(results.full[part], use & 1)
         if part == 0 and added_ptr is not None:
             wait_for_tiles(added_ptr + row_block, added, tiles_before)
-        if HEAD_DIM > PART:
-            tlx.async_descriptor_store(sums_desc, dq[part], [row, part * PART], store_reduce="add")
+        if T.qk.elements > PART:
+            tlx.async_descriptor_store(sums_desc, results.dq[part], [row, part * PART], store_reduce="add")
         else:
-            tlx.async_descriptor_store(sums_desc, dq[part], [row + part * PART, 0], store_reduce="add")
+            tlx.async_descriptor_store(sums_desc, results.dq[part], [row + part * PART, 0], store_reduce="add")
 
 
 @tlx_xdsl.jit
@@ -118,92 +130,79 @@ def allow_next_tile(added_ptr):
 
 
 @tlx_xdsl.jit
-def store_gradients(dk_desc, dv_desc, result, full, empty, use, batch, kv_head, first_row, CONSUMERS: tl.constexpr):
+def store_gradients(stored, results, use, tile, T: tl.constexpr):
     """Producer: store dV and then dK of a tile; `use` is the number of results before."""
-    for part in tl.static_range(CONSUMERS):
-        tlx.barrier_wait(full[part], use & 1)
-        tlx.async_descriptor_store(dv_desc, result[part], [batch, kv_head, first_row + part * KEYS, 0])
-    give_back(empty, CONSUMERS)
-    for part in tl.static_range(CONSUMERS):
-        tlx.barrier_wait(full[part], (use + 1) & 1)
-        tlx.async_descriptor_store(dk_desc, result[part], [batch, kv_head, first_row + part * KEYS, 0])
-    give_back(empty, CONSUMERS)
+    dk_desc, dv_desc, _ = stored
+    batch, head, first_row = tile
+    for part in tl.static_range(T.consumers):
+        tlx.barrier_wait(results.full[part], use & 1)
+        tlx.async_descriptor_store(dv_desc, results.tile[part], [batch, head, first_row + part * KEYS, 0])
+    give_back(results.empty, T.consumers)
+    for part in tl.static_range(T.consumers):
+        tlx.barrier_wait(results.full[part], (use + 1) & 1)
+        tlx.async_descriptor_store(dk_desc, results.tile[part], [batch, head, first_row + part * KEYS, 0])
+    give_back(results.empty, T.consumers)
 
 
 @tlx_xdsl.jit
-def produce(
-    loaded, stored, stats_ptr, counter_ptr, added_ptr, buffers, fulls, empties,
-    KV_HEADS, num_tiles, tiles, num_blocks, HEADS_TOGETHER,
-    GROUP: tl.constexpr, CONSUMERS: tl.constexpr, BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr,
-    NUM_STAGES: tl.constexpr, CAUSAL: tl.constexpr,
-):  # fmt: skip
-    """The producer."""
+def produce(loaded, stored, pointers, rings, numbers, kv, results, next_tile, counts, grid, T: tl.constexpr):
+    """The producer. `counts` are all tiles, those of a head, and the blocks of queries of one."""
     q_desc, do_desc, k_desc, v_desc = loaded
-    dk_desc, dv_desc, sums_desc = stored
-    q, do, lse, delta, k, v, dq, result, next_tile = buffers
-    q_full, do_full, kv_full, full, tile_full = fulls
-    q_empty, do_empty, kv_empty, empty, tile_empty = empties
-    WITH_DQ: tl.constexpr = sums_desc is not None
+    stats_ptr, counter_ptr, added_ptr = pointers
+    k, v, kv_full, kv_empty = kv
+    num_tiles, tiles, num_blocks = counts
     ORDERED: tl.constexpr = added_ptr is not None
-    BLOCK_N: tl.constexpr = CONSUMERS * KEYS
-    KV_BYTES: tl.constexpr = 2 * BLOCK_N * HEAD_DIM * tlx.size_of(tlx.dtype_of(q_desc))
+    BLOCK_N: tl.constexpr = T.consumers * KEYS
+    KV_BYTES: tl.constexpr = 2 * BLOCK_N * T.qk.elements * tlx.size_of(tlx.dtype_of(q_desc))
     if ORDERED:
         added_ptr = added_ptr.to(tl.pointer_type(tl.int32), bitcast=True)
     stage = 0
     phase = 0
     use = 0
-    last_batch = 0
-    last_head = 0
-    last_row = 0
+    last = (0, 0, 0)
     tile = tl.program_id(0)
     round = 0
     while tile < num_tiles:
-        kv_head, first_row = tile_of(tile, tiles, HEADS_TOGETHER, BLOCK_N)
-        batch = kv_head // KV_HEADS
-        head = kv_head % KV_HEADS
-        begin = first_block(first_row, num_blocks, BLOCK_M, CAUSAL)
-        turns = GROUP * (num_blocks - begin)
-        place = kv_head * GROUP * num_blocks
+        kv_head, first_row = tile_of(tile, tiles, grid.together, BLOCK_N)
+        batch = kv_head // grid.heads
+        head = kv_head % grid.heads
+        begin = first_block(first_row, num_blocks, T)
+        turns = grid.group * (num_blocks - begin)
+        place = kv_head * grid.group * num_blocks
+        blocks = Blocks(begin, num_blocks, batch, head, place)
 
-        tlx.barrier_wait(kv_empty[0], (round & 1) ^ 1)
-        tlx.barrier_expect_bytes(kv_full[0], KV_BYTES)
-        for part in tl.static_range(CONSUMERS):
+        tlx.barrier_wait(kv_empty, (round & 1) ^ 1)
+        tlx.barrier_expect_bytes(kv_full, KV_BYTES)
+        for part in tl.static_range(T.consumers):
             at = [batch, head, first_row + part * KEYS, 0]
-            tlx.async_descriptor_load(k_desc, k[part], at, kv_full[0])
-            tlx.async_descriptor_load(v_desc, v[part], at, kv_full[0])
-        for turn in range(min(turns, NUM_STAGES)):
+            tlx.async_descriptor_load(k_desc, k[part], at, kv_full)
+            tlx.async_descriptor_load(v_desc, v[part], at, kv_full)
+        for turn in range(min(turns, T.stages)):
             load_turn(
-                q_desc, do_desc, stats_ptr, turn, begin, num_blocks, batch, head, place, q, do, lse, delta,
-                q_full, do_full, q_empty, do_empty, stage, phase, GROUP, ORDERED,
+                (q_desc, do_desc), stats_ptr, rings, numbers, turn, blocks, stage, phase, grid.group, ORDERED, T
             )  # fmt: skip
-            stage, phase = next_place(stage, phase, NUM_STAGES)
+            stage, phase = next_place(stage, phase, T.stages)
         if round > 0:
             # Not before the first loads of this tile, which run while the consumers end the one before.
-            store_gradients(dk_desc, dv_desc, result, full, empty, use, last_batch, last_head, last_row, CONSUMERS)
+            store_gradients(stored, results, use, last, T)
             use += 2
         for turn in range(turns):
             if turn == turns - 1:
                 # As late as it costs nothing: who is done first has the next one.
-                tile = take_tile(counter_ptr, next_tile[0], tile_full[0], tile_empty[0], round)
-            if WITH_DQ:
-                member, block = block_of_turn(turn, begin, num_blocks, GROUP, ORDERED)
-                row_block = place + member * num_blocks + block
-                add_dq(
-                    sums_desc, dq, full, use, row_block, added_ptr, first_row // BLOCK_N, BLOCK_M, HEAD_DIM, CONSUMERS
-                )
-            if turn + NUM_STAGES < turns:
+                tile = take_tile(counter_ptr, *next_tile, round)
+            member, block = block_of_turn(turn, begin, num_blocks, grid.group, ORDERED)
+            row_block = place + member * num_blocks + block
+            add_dq(stored[2], results, use, row_block, added_ptr, first_row // BLOCK_N, T)
+            if turn + T.stages < turns:
                 load_turn(
-                    q_desc, do_desc, stats_ptr, turn + NUM_STAGES, begin, num_blocks, batch, head, place,
-                    q, do, lse, delta, q_full, do_full, q_empty, do_empty, stage, phase, GROUP, ORDERED,
+                    (q_desc, do_desc), stats_ptr, rings, numbers, turn + T.stages, blocks, stage, phase,
+                    grid.group, ORDERED, T,
                 )  # fmt: skip
-                stage, phase = next_place(stage, phase, NUM_STAGES)
-            if WITH_DQ:
-                give_back(empty, CONSUMERS)
-                use += 1
-                if ORDERED:
-                    allow_next_tile(added_ptr + row_block)
-        last_batch = batch
-        last_head = head
-        last_row = first_row
+                stage, phase = next_place(stage, phase, T.stages)
+            give_back(results.empty, T.consumers)
+            use += 1
+            if ORDERED:
+                allow_next_tile(added_ptr + row_block)
+        last = (batch, head, first_row)
         round += 1
-    store_gradients(dk_desc, dv_desc, result, full, empty, use, last_batch, last_head, last_row, CONSUMERS)
+    store_gradients(stored, results, use, last, T)

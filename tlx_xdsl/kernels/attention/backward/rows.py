@@ -41,8 +41,8 @@ def inside_of(rows, ELEMENTS: tl.constexpr, WIDTH: tl.constexpr):
 @tlx_xdsl.jit
 def attention_backward_before(
     out_ptr, dout_ptr, lse_ptr, dlse_ptr, stats_ptr, sums_ptr, counter_ptr, added_ptr,
-    out_batch, out_head, out_row, dout_batch, dout_head, dout_row, HEADS, Q_LENGTH, BLOCKS,
-    BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr, V_DIM: tl.constexpr, V_ELEMENTS: tl.constexpr, ROWS: tl.constexpr,
+    out_strides, dout_strides, HEADS, Q_LENGTH, BLOCKS,
+    BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr, V_ELEMENTS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Programs are (head, ROWS of the queries). `stats_ptr` has, for each block, its logarithms and then its deltas.
 
@@ -56,9 +56,9 @@ def attention_backward_before(
         tl.store(added_ptr + head * BLOCKS + first // BLOCK_M, 0.0)
     rows = first + tl.arange(0, ROWS)
     inside = rows < Q_LENGTH
-    read = inside_of(inside, V_ELEMENTS, V_DIM)
-    out = tl.load(rows_at(out_ptr, head, first, HEADS, (out_batch, out_head, out_row), ROWS, V_DIM), read, 0)
-    dout = tl.load(rows_at(dout_ptr, head, first, HEADS, (dout_batch, dout_head, dout_row), ROWS, V_DIM), read, 0)
+    read = inside_of(inside, V_ELEMENTS, HEAD_DIM)
+    out = tl.load(rows_at(out_ptr, head, first, HEADS, out_strides, ROWS, HEAD_DIM), read, 0)
+    dout = tl.load(rows_at(dout_ptr, head, first, HEADS, dout_strides, ROWS, HEAD_DIM), read, 0)
     delta = tl.sum(out.to(tl.float32) * dout.to(tl.float32), 1)
     row = head.to(tl.int64) * Q_LENGTH + rows
     if dlse_ptr is not None:
@@ -77,7 +77,7 @@ def attention_backward_before(
 
 @tlx_xdsl.jit
 def attention_backward_after(
-    sums_ptr, dq_ptr, dq_batch, dq_head, dq_row, scale, HEADS, Q_LENGTH, PADDED,
+    sums_ptr, dq_ptr, strides, scale, HEADS, Q_LENGTH, PADDED,
     HEAD_DIM: tl.constexpr, ELEMENTS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Write dQ = sums * scale. Programs are (head, ROWS of the queries); a head has PADDED rows of sums."""
@@ -87,4 +87,4 @@ def attention_backward_after(
     start = (head.to(tl.int64) * PADDED + first) * HEAD_DIM
     at = sums_ptr + start + tl.arange(0, ROWS)[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
     dq = (tl.load(at, inside, 0) * scale).to(dq_ptr.dtype.element_ty)
-    tl.store(rows_at(dq_ptr, head, first, HEADS, (dq_batch, dq_head, dq_row), ROWS, HEAD_DIM), dq, inside)
+    tl.store(rows_at(dq_ptr, head, first, HEADS, strides, ROWS, HEAD_DIM), dq, inside)

@@ -6,16 +6,21 @@ call.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiprocessors
 from tlx_xdsl.kernels.calls.operands import empty
+from tlx_xdsl.language.core import constexpr
 
-from ..operands import check_rows, described_heads, factor_of
+from ..config import pieces_of
+from ..operands import check_rows, factor_of
+from ..sequences import Grid
 from .config import (
     CONSUMER_KEYS,
     PIECE,
+    Tiling,
     WideBackwardConfig,
     choose_wide_config,
-    pieces_of,
 )
 from .dq import attention_backward_dq
 from .operands import COUNTERS, NAME, Problem, heads_together
@@ -34,6 +39,7 @@ def wide_launches(
     batch, heads, queries, dim = problem.q.shape
     kv_heads, keys = problem.k.shape[1:3]
     v_dim = problem.v.shape[3]
+    causal = bool(causal)
     chosen = config or choose_wide_config(dim, v_dim)
     blocks = -(-queries // _BLOCK)
     rows = batch * heads * blocks * _BLOCK
@@ -45,59 +51,23 @@ def wide_launches(
     # A power of two: what reads O and dO has it in one piece.
     before = problem.before(_BLOCK, 1 << (v_dim - 1).bit_length(), stats, counter)
 
-    loaded = {
-        "q_desc": described_heads(problem.q, _BLOCK, PIECE),
-        "k_desc": described_heads(problem.k, _BLOCK, PIECE),
-        "v_desc": described_heads(problem.v, _BLOCK, PIECE),
-        "do_desc": described_heads(problem.dout, _BLOCK, PIECE),
-    }
-    shared = {"stats_ptr": stats, "counter_ptr": counter, "sm_scale": factor, "Q_LENGTH": queries, "KV_LENGTH": keys}
-    constants = {
-        "GROUP": heads // kv_heads,
-        "REGISTERS": chosen.registers,
-        "BLOCK_M": _BLOCK,
-        "PIECE": PIECE,
-        "PIECES": pieces_of(dim),
-        "V_PIECES": pieces_of(v_dim),
-        "CAUSAL": bool(causal),
-    }
+    shared = {"stats_ptr": stats, "counter_ptr": counter, "sm_scale": factor}
+    pieces = pieces_of(dim, PIECE), pieces_of(v_dim, PIECE)
+    tiling = Tiling(2, chosen.registers, _BLOCK, chosen.stages, *pieces, causal)
     places = programs or multiprocessors(problem.q)
-
-    tiles = -(-keys // _BLOCK)
-    main = problem.launch(
-        attention_backward_wide,
-        (min(tiles * batch * kv_heads, places),),
-        {
-            **loaded,
-            **shared,
-            "dk_desc": described_heads(problem.dk, _BLOCK, PIECE),
-            "dv_desc": described_heads(problem.dv, _BLOCK, PIECE),
-            "BATCH_HEADS": batch * kv_heads,
-            "KV_HEADS": kv_heads,
-            "HEADS_TOGETHER": heads_together(batch * kv_heads, tiles, places, 1) if causal else 1,
-        },
-        {
-            **constants,
-            "NUM_STAGES": chosen.stages,
-            # A causal mask hides keys after the end from all queries, where there are not more of those.
-            "EVEN": keys % _BLOCK == 0 or (causal and keys >= queries),
-        },
-        ("stats_ptr",),
-    )
+    main = problem.products(attention_backward_wide, tiling, _BLOCK, places, int(causal), shared)
     q_tiles = -(-queries // (_DQ_CONSUMERS * _BLOCK))
+    together = heads_together(batch * heads, q_tiles, places, 1) if causal else 1
     dq = problem.launch(
         attention_backward_dq,
         (min(q_tiles * batch * heads, places),),
         {
-            **loaded,
+            **problem.described("q k v do dq", _BLOCK, PIECE),
             **shared,
-            "dq_desc": described_heads(problem.dq, _BLOCK, PIECE),
-            "BATCH_HEADS": batch * heads,
-            "HEADS": heads,
-            "HEADS_TOGETHER": heads_together(batch * heads, q_tiles, places, 1) if causal else 1,
-            "BLOCKS": blocks,
+            "grid": Grid(batch * heads, heads, constexpr(heads // kv_heads), queries, keys, together),
+            "num_blocks": blocks,
         },
-        {**constants, "CONSUMERS": _DQ_CONSUMERS, "BLOCK_N": _BLOCK, "NUM_SLOTS": chosen.slots},
+        {"T": replace(tiling, consumers=_DQ_CONSUMERS, stages=chosen.slots)},
         ("stats_ptr",),
     )
     return Launches((before, main, dq), workspace)

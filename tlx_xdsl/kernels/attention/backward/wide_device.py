@@ -12,7 +12,7 @@ is written, `p_empty` that it is read. While one consumer computes exponentials 
 dQ, a sum over keys, has no place here; `dq` computes it from S and dP of its own. No program adds to
 what another one wrote: the same bits come out at each call.
 
-Rings. Blocks of Q and dO have PIECES and V_PIECES pieces of 64 columns (`attention/pieces`); NUM_STAGES of each
+Rings. Blocks of Q and dO have pieces of 64 columns (`attention/pieces`); T.stages of each
 advance together. Q brings the logarithms with it, dO the deltas. Both consumers give both back.
 
 Results. dV leaves by TMA through the bytes of K, which only consumer 0 reads, dK through those of V. `k_empty` and
@@ -31,11 +31,15 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place, take_tile, taken_tile, tile_of
 
 from ..pieces import (
+    Ring,
     add_values,
     block_of,
+    buffers_for,
     load_pieces,
     put,
+    rings_of,
     scores_of,
+    slot_of,
     store_pieces,
     times,
     wait_for,
@@ -43,21 +47,19 @@ from ..pieces import (
 )
 from ..scores import LN_2, LOG2_E
 from .device import hide, is_cut
-from .producer import KEYS, block_of_turn, first_block, load_turn
+from .producer import KEYS, Blocks, block_of_turn, first_block, load_turn
 
 
 @tlx_xdsl.jit
-def add_to_dv(
-    dv, k, q, do, lse, p, q_full, do_full, q_empty, do_empty, p_full, p_empty,
-    phase, scale, first_key, first_query, KV_LENGTH, CAUSAL: tl.constexpr, EVEN: tl.constexpr,
-):  # fmt: skip
+def add_to_dv(dv, k, q, do, lse, p, barriers, phase, scale, first_key, first_query, keys_end, T: tl.constexpr):
     """Consumer 0: a block of queries."""
+    q_full, do_full, q_empty, do_empty, p_full, p_empty = barriers
     tlx.barrier_wait(q_full, phase)
     scores = tlx.async_dot_wait(0, scores_of(k, q))
     weights = tl.math.exp2(scores * scale - tlx.local_load(lse)[None, :])
     tlx.barrier_arrive(q_empty)
-    if (CAUSAL or not EVEN) and is_cut(first_key, first_query, KV_LENGTH, CAUSAL, EVEN):
-        weights = hide(weights, first_key, first_query, KV_LENGTH, CAUSAL, EVEN)
+    if (T.causal or not T.even) and is_cut(first_key, first_query, keys_end, T):
+        weights = hide(weights, first_key, first_query, keys_end, T)
     tlx.barrier_wait(p_empty, phase ^ 1)
     tlx.local_store(p, weights)
     tlx.barrier_arrive(p_full)
@@ -68,8 +70,9 @@ def add_to_dv(
 
 
 @tlx_xdsl.jit
-def add_to_dk(dk, v, q, do, delta, p, q_full, do_full, q_empty, do_empty, p_full, p_empty, phase):
+def add_to_dk(dk, v, q, do, delta, p, barriers, phase):
     """Consumer 1: a block of queries."""
+    q_full, do_full, q_empty, do_empty, p_full, p_empty = barriers
     tlx.barrier_wait(do_full, phase)
     dp = tlx.async_dot_wait(0, scores_of(v, do))
     dp -= tlx.local_load(delta)[None, :]
@@ -84,48 +87,35 @@ def add_to_dk(dk, v, q, do, delta, p, q_full, do_full, q_empty, do_empty, p_full
 
 
 @tlx_xdsl.jit
-def leave(desc, block, gradient, empty, batch, head, row):
-    """A consumer: store dV or dK of a tile through the bytes of `block`, and give those back."""
+def leave(desc, ring, pieces, gradient, batch, head, row):
+    """A consumer: store dV or dK of a tile through the bytes of a ring, in `pieces`, and give those back."""
+    block = block_of(Ring(ring.buffers, None, None, pieces), 0)
     put(block, gradient, tlx.dtype_of(desc))
     store_pieces(desc, (batch,), head, row, block)
     tlx.async_descriptor_store_wait(0)
-    tlx.barrier_arrive(empty)
+    tlx.barrier_arrive(ring.empty[0])
 
 
 @tlx_xdsl.jit
 def attention_backward_wide(
-    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, stats_ptr, counter_ptr, sm_scale,
-    BATCH_HEADS, KV_HEADS, Q_LENGTH, KV_LENGTH, HEADS_TOGETHER,
-    GROUP: tl.constexpr, REGISTERS: tl.constexpr, BLOCK_M: tl.constexpr, PIECE: tl.constexpr, PIECES: tl.constexpr,
-    V_PIECES: tl.constexpr, NUM_STAGES: tl.constexpr, CAUSAL: tl.constexpr, EVEN: tl.constexpr,
+    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, stats_ptr, counter_ptr, sm_scale, grid, T: tl.constexpr
 ):  # fmt: skip
-    """The kernel; see the top of the file. BATCH_HEADS are the heads of K and V of all batches.
-
-    EVEN says that KV_LENGTH is a multiple of the tile's 64 keys.
-    """
-    dtype: tl.constexpr = tlx.dtype_of(q_desc)
-    tiles = tl.cdiv(KV_LENGTH, KEYS)
-    num_tiles = BATCH_HEADS * tiles
-    num_blocks = tl.cdiv(Q_LENGTH, BLOCK_M)
+    """The kernel; see the top of the file. `grid` is a `sequences.Grid` of heads of K and V."""
+    tiles = tl.cdiv(grid.keys, KEYS)
+    num_tiles = grid.batch_heads * tiles
+    num_blocks = tl.cdiv(grid.queries, T.block_m)
 
     # Each holds the results of the other, too: dV as long as V in the bytes of K, dK as long as K in those of V.
-    k = tlx.local_alloc((1, 1, KEYS, PIECE), dtype, max(PIECES, V_PIECES))
-    v = tlx.local_alloc((1, 1, KEYS, PIECE), dtype, max(PIECES, V_PIECES))
-    q = tlx.local_alloc((1, 1, BLOCK_M, PIECE), dtype, NUM_STAGES * PIECES)
-    do = tlx.local_alloc((1, 1, BLOCK_M, PIECE), dtype, NUM_STAGES * V_PIECES)
-    lse = tlx.local_alloc((BLOCK_M,), tl.float32, NUM_STAGES)
-    delta = tlx.local_alloc((BLOCK_M,), tl.float32, NUM_STAGES)
-    p = tlx.local_alloc((KEYS, BLOCK_M), tl.float32, NUM_STAGES)
-    k_full = tlx.alloc_barriers(1)
-    v_full = tlx.alloc_barriers(1)
-    k_empty = tlx.alloc_barriers(1)
-    v_empty = tlx.alloc_barriers(1)
-    q_full = tlx.alloc_barriers(NUM_STAGES)
-    do_full = tlx.alloc_barriers(NUM_STAGES)
-    q_empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=2)
-    do_empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=2)
-    p_full = tlx.alloc_barriers(NUM_STAGES)
-    p_empty = tlx.alloc_barriers(NUM_STAGES)
+    k_buffers = buffers_for(k_desc, 1, T.widest)
+    v_buffers = buffers_for(v_desc, 1, T.widest)
+    q_buffers = buffers_for(q_desc, T.stages, T.qk)
+    do_buffers = buffers_for(do_desc, T.stages, T.v)
+    lse = tlx.local_alloc((T.block_m,), tl.float32, T.stages)
+    delta = tlx.local_alloc((T.block_m,), tl.float32, T.stages)
+    p = tlx.local_alloc((KEYS, T.block_m), tl.float32, T.stages)
+    k, v = rings_of(k_buffers, v_buffers, 1, 1, T)
+    q, do = rings_of(q_buffers, do_buffers, T.stages, 2, T)
+    barriers = (q.full, do.full, q.empty, do.empty, tlx.alloc_barriers(T.stages), tlx.alloc_barriers(T.stages))
     next_tile = tlx.local_alloc((1,), tl.int32, 1)
     tile_full = tlx.alloc_barriers(1)
     tile_empty = tlx.alloc_barriers(1, arrive_count=2)
@@ -137,33 +127,28 @@ def attention_backward_wide(
             tile = tl.program_id(0)
             round = 0
             while tile < num_tiles:
-                kv_head, first_row = tile_of(tile, tiles, HEADS_TOGETHER, KEYS)
-                batch = kv_head // KV_HEADS
-                head = kv_head % KV_HEADS
-                begin = first_block(first_row, num_blocks, BLOCK_M, CAUSAL)
-                turns = GROUP * (num_blocks - begin)
+                kv_head, first_row = tile_of(tile, tiles, grid.together, KEYS)
+                batch = kv_head // grid.heads
+                head = kv_head % grid.heads
+                begin = first_block(first_row, num_blocks, T)
+                turns = grid.group * (num_blocks - begin)
                 for turn in range(turns):
+                    blocks = Blocks(begin, num_blocks, batch, head, kv_head * grid.group * num_blocks)
                     load_turn(
-                        q_desc, do_desc, stats_ptr, turn, begin, num_blocks, batch, head, kv_head * GROUP * num_blocks,
-                        q, do, lse, delta, q_full, do_full, q_empty, do_empty, stage, phase,
-                        GROUP, False, PIECES, V_PIECES,
+                        (q_desc, do_desc), stats_ptr, (q, do), (lse, delta), turn, blocks, stage, phase,
+                        grid.group, False, T,
                     )  # fmt: skip
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                    stage, phase = next_place(stage, phase, T.stages)
                     if turn == 0:
                         # After the first queries, whose place is free earlier.
-                        load_pieces(
-                            k_desc, (batch,), head, first_row, block_of(k, 0, PIECES), k_full[0], k_empty[0], round & 1
-                        )
-                        load_pieces(
-                            v_desc, (batch,), head, first_row, block_of(v, 0, V_PIECES), v_full[0], v_empty[0],
-                            round & 1,
-                        )  # fmt: skip
+                        load_pieces(k_desc, slot_of(k, 0), (batch,), head, first_row, round & 1)
+                        load_pieces(v_desc, slot_of(v, 0), (batch,), head, first_row, round & 1)
                     if turn == turns - 1:
                         # As late as it costs nothing: who is done first has the next one.
                         tile = take_tile(counter_ptr, next_tile[0], tile_full[0], tile_empty[0], round)
                 round += 1
 
-        with tlx.async_task(num_warps=4, replicate=2, registers=REGISTERS):  # consumers
+        with tlx.async_task(num_warps=4, replicate=2, registers=T.registers):  # consumers
             c: tl.constexpr = tlx.async_task_replica_id()
             scale = sm_scale * LOG2_E
             stage = 0
@@ -171,33 +156,32 @@ def attention_backward_wide(
             tile = tl.program_id(0)
             round = 0
             while tile < num_tiles:
-                kv_head, first_key = tile_of(tile, tiles, HEADS_TOGETHER, KEYS)
-                batch = kv_head // KV_HEADS
-                head = kv_head % KV_HEADS
-                begin = first_block(first_key, num_blocks, BLOCK_M, CAUSAL)
-                sums = zeros_of(KEYS, PIECE, V_PIECES if c == 0 else PIECES)
-                tlx.barrier_wait(k_full[0] if c == 0 else v_full[0], round & 1)
-                for turn in tl.range(GROUP * (num_blocks - begin), disable_licm=True):
-                    _, block = block_of_turn(turn, begin, num_blocks, GROUP, False)
-                    q_block = block_of(q, stage, PIECES)
-                    do_block = block_of(do, stage, V_PIECES)
+                kv_head, first_key = tile_of(tile, tiles, grid.together, KEYS)
+                batch = kv_head // grid.heads
+                head = kv_head % grid.heads
+                begin = first_block(first_key, num_blocks, T)
+                sums = zeros_of(KEYS, T.qk.elements, T.v.number if c == 0 else T.qk.number)
+                tlx.barrier_wait(k.full[0] if c == 0 else v.full[0], round & 1)
+                for turn in tl.range(grid.group * (num_blocks - begin), disable_licm=True):
+                    _, block = block_of_turn(turn, begin, num_blocks, grid.group, False)
+                    q_block = block_of(q, stage)
+                    do_block = block_of(do, stage)
                     if c == 0:
                         sums = add_to_dv(
-                            sums, block_of(k, 0, PIECES), q_block, do_block, lse[stage], p[stage],
-                            q_full[stage], do_full[stage], q_empty[stage], do_empty[stage], p_full[stage],
-                            p_empty[stage], phase, scale, first_key, block * BLOCK_M, KV_LENGTH, CAUSAL, EVEN,
+                            sums, block_of(k, 0), q_block, do_block, lse[stage], p[stage],
+                            [each[stage] for each in barriers], phase, scale,
+                            first_key, block * T.block_m, grid.keys, T,
                         )  # fmt: skip
                     else:
                         sums = add_to_dk(
-                            sums, block_of(v, 0, V_PIECES), q_block, do_block, delta[stage], p[stage],
-                            q_full[stage], do_full[stage], q_empty[stage], do_empty[stage], p_full[stage],
-                            p_empty[stage], phase,
+                            sums, block_of(v, 0), q_block, do_block, delta[stage], p[stage],
+                            [each[stage] for each in barriers], phase,
                         )  # fmt: skip
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                    stage, phase = next_place(stage, phase, T.stages)
                 if c == 0:
-                    leave(dv_desc, block_of(k, 0, V_PIECES), sums, k_empty[0], batch, head, first_key)
+                    leave(dv_desc, k, T.v, sums, batch, head, first_key)
                 else:
                     sums = times(sums, tl.full((KEYS,), scale * LN_2, tl.float32))
-                    leave(dk_desc, block_of(v, 0, PIECES), sums, v_empty[0], batch, head, first_key)
+                    leave(dk_desc, v, T.qk, sums, batch, head, first_key)
                 tile = taken_tile(next_tile[0], tile_full[0], tile_empty[0], round)
                 round += 1

@@ -27,22 +27,25 @@ from tlx_xdsl.kernels.calls.operands import (
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
 from tlx_xdsl.kernels.operators import attention as operators
+from tlx_xdsl.language.core import constexpr
 
-from ..config import CONSUMER_ROWS
+from ..config import CONSUMER_ROWS, Pieces
 from ..operands import (
     DTYPES,
     check_head_shapes,
     check_rows,
     described_heads,
     factor_of,
+    operands_of,
     scale_of,
     scale_strides,
 )
 from ..options import read_options
 from .config import (
-    FP8_CONSUMER_REGISTERS,
     FP8_REGISTERS,
     MAX_REGISTERS,
+    Blocks,
+    Tiling,
     blocks_for,
     columns_for,
     decode_pieces,
@@ -51,7 +54,7 @@ from .config import (
     splits_for,
 )
 from .device import attention_decode as decode_kernel, merge
-from .fp8_device import attention_decode_fp8 as fp8_kernel
+from .rows import Work
 
 FP8_DTYPES = ("fp8e4nv",)
 """Types of caches in 8 bits."""
@@ -143,7 +146,7 @@ class _Problem(NamedTuple):
 
     @classmethod
     def of(cls, q: Any, k: Any, v: Any, lengths: Any, pages: Any, k_scale: Any, v_scale: Any) -> _Problem:
-        queries, keys, values = (operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v)))
+        queries, keys, values = operands_of(_NAME, q=q, k=k, v=v)
         if pages is not None:
             keys, values = paged(queries, (keys, values), operand(_NAME, "pages", pages))
         check_types((queries,), DTYPES)
@@ -163,7 +166,7 @@ def _read_settings(
     causal: bool, window: int | None, softcap: float | None, scale: float | None
 ) -> tuple[bool, int | None, float | None, float | None]:
     sides = None if window is None else (window, None)
-    options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
+    options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap)
     return options.causal, options.window[0], options.softcap, scale
 
 
@@ -173,93 +176,21 @@ def _launches(
     q, k, v, out, lengths, pages, k_scale, v_scale = tensors
     causal, left, softcap, scale = _read_settings(*settings)
     problem = _Problem.of(q, k, v, lengths, pages, k_scale, v_scale)
-    queries, values = problem.q, problem.v
-    batch, heads, count, dim = queries.shape
-    kv_heads, length, v_dim = values.shape[1:]
-    result = operand(_NAME, "out", out)
-    check_types((queries, result), DTYPES)
-    check_shape(result, (batch, heads, count, v_dim), "that of 'q', with the head dim of 'v'")
-    check_rows(queries, count)
-    check_columns(queries, result)
-    factor = factor_of(_NAME, scale, dim)
-    check_hopper(_NAME, queries)
-
-    group = heads // kv_heads
-    pieces, v_pieces = decode_pieces(dim), decode_pieces(v_dim)
-    rows_of_tile = CONSUMER_ROWS
+    _, heads, count, dim = problem.q.shape
+    kv_heads, keys, v_dim = problem.v.shape[1:]
+    strides: tuple[Any, ...] = None, None
     if problem.is_fp8:
-        rows_of_tile = columns_for(count * group, v_dim)
-        pieces, v_pieces = fp8_pieces(dim), fp8_pieces(v_dim)
-        blocks = fp8_blocks_for(dim, v_dim)
+        pieces = fp8_pieces(dim), fp8_pieces(v_dim)
+        rows = columns_for(count * heads // kv_heads, v_dim)
+        form = Form(decode_kernel, fp8_blocks_for(dim, v_dim), *pieces, FP8_REGISTERS, rows, True)
+        strides = scale_strides(problem.k_scale), scale_strides(problem.v_scale)
     else:
         blocks = blocks_for(dim, v_dim)
-    page = blocks.keys if pages is None else int(k.shape[2])
-    part = min(page, blocks.keys)
-    tiles = -(-count * group // rows_of_tile)
-    programs = programs or multiprocessors(queries) * blocks.resident
-    splits = splits or splits_for(batch * kv_heads * tiles, -(-length // blocks.keys), programs)
-    items, rows = batch * kv_heads * tiles * splits, batch * heads * count
-    sums = empty(queries, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
-    unit = unit_of_rows(queries, result)
-    aligned = ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else ()
-    arguments = {
-        "q_ptr": q,
-        "k_desc": described_heads(operand(_NAME, "k", k), part, pieces.elements),
-        "v_desc": described_heads(operand(_NAME, "v", v), part, v_pieces.elements),
-        "out_ptr": out,
-        "sums_ptr": sums,
-        "lengths_ptr": lengths,
-        "table_ptr": pages,
-        "sm_scale": factor,
-        **strides_of("q", queries, unit),
-        **strides_of("out", result, unit),
-        "ITEMS": items,
-        "TILES": tiles,
-        "SPLITS": splits,
-        "KV_HEADS": kv_heads,
-        "GROUP": group,
-        "QUERIES": count,
-        "KEYS": length,
-        "TOTAL_ROWS": rows,
-        "DIM": dim // unit,
-        "V_DIM": v_dim // unit,
-        "left": left,
-        "softcap": softcap,
-    }
-    constexprs = {
-        "BLOCK_N": blocks.keys,
-        "NUM_STAGES": blocks.stages,
-        "PIECE": pieces.elements,
-        "PIECES": pieces.number,
-        "V_PIECE": v_pieces.elements,
-        "V_PIECES": v_pieces.number,
-        "CAUSAL": causal,
-        "DIRECT": splits == 1,
-        "PAGE": page,
-        "PART": part,
-        "UNIT": unit,
-    }
-    if not problem.is_fp8:
-        kernel, registers = decode_kernel, MAX_REGISTERS[blocks.resident]
-    else:
-        kernel, registers = fp8_kernel, FP8_REGISTERS
-        constexprs |= {"COLUMNS": rows_of_tile, "REGISTERS": FP8_CONSUMER_REGISTERS}
-        arguments |= {"k_scale_ptr": k_scale, "v_scale_ptr": v_scale}
-        arguments |= scale_strides("k_scale", problem.k_scale) | scale_strides("v_scale", problem.v_scale)
-    device = queries.device
-    first = Launch.of(
-        kernel,
-        (min(items, programs),),
-        arguments,
-        constexprs,
-        device,
-        _SOURCES,
-        aligned,
-        maxnreg=registers,
-    )
-    if sums is None:
-        return Launches((first,))
-    return Launches((first, merged(queries, result, sums, splits, unit, _SOURCES)), sums)
+        form = Form(decode_kernel, blocks, decode_pieces(dim), decode_pieces(v_dim), MAX_REGISTERS[blocks.resident])
+    caches = {"k_desc": operand(_NAME, "k", k), "v_desc": operand(_NAME, "v", v)}
+    given = {"lengths_ptr": lengths, "table_ptr": pages, "k_scale_ptr": k_scale, "v_scale_ptr": v_scale}
+    asked = Asked(scale, causal, left, softcap, splits, programs)
+    return form.launches(problem.q, out, (keys, v_dim), caches, given, strides, asked, _SOURCES)
 
 
 _SOURCES = {
@@ -340,9 +271,90 @@ def unit_of_rows(queries: Operand, result: Operand) -> int:
     return UNIT if all(each % UNIT == 0 for each in numbers) and is_aligned(queries) and is_aligned(result) else 1
 
 
-def strides_of(name: str, each: Operand, unit: int) -> dict[str, int]:
-    """`<name>_batch`, `_head` and `_row`: strides in units."""
-    return {f"{name}_{axis}": each.strides[at] // unit for at, axis in enumerate(("batch", "head", "row"))}
+def strides_of(each: Operand, unit: int) -> tuple[int, ...]:
+    """Strides of batches, heads and rows in units."""
+    return tuple([stride // unit for stride in each.strides[:3]])
+
+
+class Asked(NamedTuple):
+    """The settings of a call: a factor of scores, a mask, a window and a cap; and how many splits and programs."""
+
+    scale: float | None
+    causal: bool
+    left: int | None = None
+    softcap: float | None = None
+    splits: int | None = None
+    programs: int | None = None
+
+
+class Form(NamedTuple):
+    """A kernel for a long cache, and how it takes the cache and the queries (`Tiling`)."""
+
+    kernel: Any
+    blocks: Blocks
+    qk: Pieces
+    v: Pieces
+    registers: int | None = None
+    """Those of a thread at the launch."""
+    rows: int = CONSUMER_ROWS
+    in_8_bits: bool = False
+
+    def launches(
+        self, q: Operand, out: Any, extents: tuple[int, int], caches: Mapping[str, Operand], given: Mapping[str, Any],
+        strides: tuple[Any, ...], asked: Asked, sources: Mapping[str, str],
+    ) -> Launches:  # fmt: skip
+        """The launches of a call: the kernel, and the one that merges splits if there are several.
+
+        `extents` are the keys of a sequence and the columns of results. `caches` are by the names of their descriptors;
+        a single one serves all heads, as keys and as values. `given` are further arguments of the kernel, `strides`
+        further items of its strides.
+        """
+        batch, heads, count, dim = q.shape
+        keys, v_dim = extents
+        kv_heads, page = caches["k_desc"].shape[1:3]
+        result = operand(q.function, "out", out)
+        check_types((q, result), DTYPES)
+        check_shape(result, (batch, heads, count, v_dim), "that of 'q', with the columns of the values")
+        check_rows(q, count)
+        check_columns(q, result)
+        factor = factor_of(q.function, asked.scale, dim)
+        check_hopper(q.function, q)
+
+        block = self.blocks.keys
+        page = block if given["table_ptr"] is None else page
+        part = min(page, block)
+        group = heads // kv_heads
+        tiles = -(-count * group // self.rows)
+        programs = asked.programs or multiprocessors(q) * self.blocks.resident
+        splits = asked.splits or splits_for(batch * kv_heads * tiles, -(-keys // block), programs)
+        items, rows = batch * kv_heads * tiles * splits, batch * heads * count
+        sums = empty(q, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
+        unit = unit_of_rows(q, result)
+        described = zip(caches.items(), (self.qk, self.v), strict=False)
+        arguments = {
+            **given,
+            **{name: described_heads(each, part, pieces.elements) for (name, each), pieces in described},
+            "q_ptr": q.value,
+            "out_ptr": out,
+            "sums_ptr": sums,
+            "sm_scale": factor,
+            "strides": (strides_of(q, unit), strides_of(result, unit), *strides),
+            "work": Work(
+                items, tiles, splits, kv_heads if len(caches) > 1 else constexpr(1), group, count, keys, rows,
+                dim // unit, v_dim // unit, asked.left, asked.softcap,
+            ),
+        }  # fmt: skip
+        tiling = Tiling(
+            block, self.blocks.stages, self.qk, self.v, asked.causal, splits == 1, page, part, unit, self.rows,
+            self.in_8_bits,
+        )  # fmt: skip
+        first = Launch.of(
+            self.kernel, (min(items, programs),), arguments, {"T": tiling}, q.device, sources,
+            ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else (), maxnreg=self.registers,
+        )  # fmt: skip
+        if sums is None:
+            return Launches((first,))
+        return Launches((first, merged(q, result, sums, splits, unit, sources)), sums)
 
 
 def merged(
@@ -359,7 +371,7 @@ def merged(
         "HEADS": heads,
         "QUERIES": count,
         "V_DIM": v_dim // unit,
-        **strides_of("out", result, unit),
+        "strides": strides_of(result, unit),
     }
     parts, width = 1 << (splits - 1).bit_length(), 1 << (v_dim - 1).bit_length()
     return Launch(

@@ -2,7 +2,7 @@
 
 The tensor cores multiply elements of one size, and take their left operand from registers. So the keys are the rows:
 S^T = K Q^T and O^T = V^T P^T. A block of K or V is read from shared memory once, converted in registers, and is an
-operand there; the few queries are the columns, COLUMNS of them, and so are the probabilities, which go through shared
+operand there; the few queries are the columns, T.rows of them, and so are the probabilities, which go through shared
 memory.
 
 Registers. Of each 16 columns of a left operand, thread t of four has 2t, 2t + 1, 2t + 8 and 2t + 9, and of each 64 rows
@@ -24,13 +24,15 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
 from ..pieces import as_matrix, block_of, wait_for, zeros_of
-from ..scores import LOG2_E, normalised, subtracted, turned_scores
+from ..scores import LOG2_E, capped, normalised, scale_of, subtracted
 from .rows import (
-    blocks_of,
     clear_after,
-    length_of,
-    place_of,
-    rows_of,
+    hidden,
+    item_of,
+    places_of,
+    queries_of,
+    row_of,
+    split_of,
     store_result,
     store_sums,
     store_totals,
@@ -86,27 +88,13 @@ def natural_rows(x):
 @tlx_xdsl.jit
 def by_rows(acc):
     """The pieces of O, (queries, elements)."""
-    pieces = ()
-    for piece in tl.static_range(len(acc)):
-        pieces += (tl.trans(natural_rows(acc[piece])),)
-    return pieces
+    return [tl.trans(natural_rows(each)) for each in acc]
 
 
 @tlx_xdsl.jit
 def columns_times(acc, factor):
     """The pieces of O^T, each column times its factor."""
-    pieces = ()
-    for piece in tl.static_range(len(acc)):
-        pieces += (acc[piece] * factor[None, :],)
-    return pieces
-
-
-@tlx_xdsl.jit
-def scale_of(scale_ptr, batch, head, batch_stride, head_stride):
-    """The scale of a head of K or V; 1 without any."""
-    if scale_ptr is None:
-        return 1.0
-    return tl.load(scale_ptr + batch * batch_stride + head * head_stride)
+    return [each * factor[None, :] for each in acc]
 
 
 @tlx_xdsl.jit
@@ -116,42 +104,33 @@ def power(field):
 
 
 @tlx_xdsl.jit
-def exponents_of(q_ptr, at, is_row, DIM, PIECE: tl.constexpr, PIECES: tl.constexpr):
+def exponents_of(q_ptr, at, item, dim, T: tl.constexpr):
     """The exponent field of each row's largest number, within what a power of two can undo."""
     top = tl.zeros(at.shape, tl.float32)
-    for piece in tl.static_range(PIECES):
-        columns = piece * PIECE + tl.arange(0, PIECE)
-        inside = is_row[:, None] & (columns < DIM)[None, :]
-        values = tl.load(q_ptr + at[:, None] + columns[None, :], inside, 0.0).to(tl.float32)
+    for piece in tl.static_range(T.qk.number):
+        values = queries_of(q_ptr, at, item, piece, dim, T).to(tl.float32)
         top = tl.maximum(top, tl.max(tl.abs(values), 1))
     field = top.to(tl.int32, bitcast=True) >> 23
     return tl.minimum(tl.maximum(field, 15), 254)
 
 
 @tlx_xdsl.jit
-def put_queries(q, q_ptr, at, is_row, field, DIM, PIECES: tl.constexpr):
-    """Write the rows at `at` to shared memory; those with a `field` are multiplied, see `exponents_of`."""
-    PIECE: tl.constexpr = q[0].shape[-1]
-    for piece in tl.static_range(PIECES):
-        columns = piece * PIECE + tl.arange(0, PIECE)
-        inside = is_row[:, None] & (columns < DIM)[None, :]
-        values = tl.load(q_ptr + at[:, None] + columns[None, :], inside, 0.0)
+def put_queries(q, q_ptr, strides, item, work, T: tl.constexpr):
+    """Write an item's rows to shared memory, and return the field of the power of two that each is multiplied by.
+
+    bf16 has numbers that fp16 has not: rows of it are multiplied, see `exponents_of`; for others there is None.
+    """
+    dtype: tl.constexpr = tlx.dtype_of(q)
+    at = places_of(item, strides, T)
+    dim = work.dim * T.unit
+    field = exponents_of(q_ptr, at, item, dim, T) if dtype != q_ptr.dtype.element_ty else None
+    for piece in tl.static_range(T.qk.number):
+        values = queries_of(q_ptr, at, item, piece, dim, T)
         if field is not None:
-            values = (values.to(tl.float32) * power(TOP + 127 - field)[:, None]).to(tlx.dtype_of(q))
+            values = (values.to(tl.float32) * power(TOP + 127 - field)[:, None]).to(dtype)
         tlx.local_store(as_matrix(q[piece]), in_order_of_keys(values))
     tlx.fence_async_shared()
-
-
-@tlx_xdsl.jit
-def hidden(scores, key, length, query, QUERIES, left, CAUSAL: tl.constexpr):
-    """The scores, minus infinity for keys that a query does not see; the last one stands at the last key."""
-    keys = key + tl.arange(0, scores.shape[0])
-    seen = (keys < length)[:, None]
-    if CAUSAL:
-        seen = seen & (keys[:, None] <= (length - QUERIES + query)[None, :])
-    if left is not None:
-        seen = seen & (keys[:, None] >= (length - QUERIES + query - left)[None, :])
-    return tl.where(seen, scores, float("-inf"))
+    return field
 
 
 @tlx_xdsl.jit
@@ -180,14 +159,14 @@ def products(keys, q):
 
 
 @tlx_xdsl.jit
-def visible(scores, factor, softcap, key, length, query, QUERIES, left, CAUSAL: tl.constexpr):
+def visible(scores, factor, key, item, work, T: tl.constexpr):
     """The scores, capped, and minus infinity where a key is hidden."""
-    if softcap is not None:
-        scores = turned_scores(scores, factor[None, :], softcap, None, key, (), None)
-    if CAUSAL or left is not None:
-        return hidden(scores, key, length, query, QUERIES, left, CAUSAL)
-    if key + scores.shape[0] > length:
-        scores = hidden(scores, key, length, query, QUERIES, left, CAUSAL)
+    if work.softcap is not None:
+        scores = capped(scores, work.softcap, factor[None, :])
+    if T.causal or work.left is not None:
+        return hidden(scores, key, item, work, 0, T)
+    if key + scores.shape[0] > item.split.length:
+        scores = hidden(scores, key, item, work, 0, T)
     return scores
 
 
@@ -208,77 +187,58 @@ def with_values(acc, values, weights, p):
     """O^T += V^T P^T of a block, the probabilities through the buffer `p`."""
     tlx.local_store(tlx.local_trans(p), weights)
     tlx.fence_async_shared()
-    sums = ()
-    for piece in tl.static_range(len(acc)):
-        sums += (tlx.async_dot(values[piece], tlx.local_trans(p), acc[piece]),)
-    return wait_for(sums)
+    return wait_for([tlx.async_dot(values[piece], tlx.local_trans(p), acc[piece]) for piece in range(len(acc))])
 
 
 @tlx_xdsl.jit
-def attend_columns(
-    q, k, v, p, k_full, v_full, k_empty, v_empty,
-    q_ptr, out_ptr, sums_ptr, lengths_ptr, k_scale_ptr, v_scale_ptr, sm_scale,
-    q_batch, q_head, q_row, out_batch, out_head, out_row, k_scale_batch, k_scale_head, v_scale_batch, v_scale_head,
-    ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
-    COLUMNS: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECES: tl.constexpr,
-    V_PIECES: tl.constexpr, CAUSAL: tl.constexpr, DIRECT: tl.constexpr, UNIT: tl.constexpr,
-):  # fmt: skip
-    """Consumer: the results of its items, or their parts, from the blocks in the rings."""
+def attend_columns(q, k, v, p, pointers, scales, lengths_ptr, sm_scale, strides, work, T: tl.constexpr):
+    """Consumer: the results of its items, or their parts, from the blocks in the rings.
+
+    `pointers` are those of the queries, results and sums, `scales` those of K's and V's scales, `strides` those of
+    queries, results, and both scales.
+    """
+    q_ptr, out_ptr, sums_ptr = pointers
+    k_scale_ptr, v_scale_ptr = scales
     dtype: tl.constexpr = tlx.dtype_of(q)
-    PIECE: tl.constexpr = k[0].shape[-1]
-    V_PIECE: tl.constexpr = v[0].shape[-1]
-    # bf16 has numbers that fp16 has not: such rows are multiplied by powers of two, which the scores undo.
-    IS_SCALED: tl.constexpr = dtype != q_ptr.dtype.element_ty
     stage = 0
     phase = 0
-    for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
-        tile, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
-        length = length_of(lengths_ptr, batch, KEYS)
-        begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
-        k_scale = scale_of(k_scale_ptr, batch, head, k_scale_batch, k_scale_head)
-        query, q_heads, is_row = rows_of(tile, head, GROUP, QUERIES, COLUMNS)
-        at = batch.to(tl.int64) * q_batch + q_heads.to(tl.int64) * q_head + query.to(tl.int64) * q_row
-        at = at * UNIT
-        field = exponents_of(q_ptr, at, is_row, DIM * UNIT, PIECE, PIECES) if IS_SCALED else None
-        put_queries(q, q_ptr, at, is_row, field, DIM * UNIT, PIECES)
-        factor = factors_of(sm_scale * k_scale, field, COLUMNS)
-        scale = factor * LOG2_E if softcap is None else tl.full((COLUMNS,), LOG2_E, tl.float32)
-        m = tl.full((COLUMNS,), float("-inf"), tl.float32)
-        total = tl.zeros((BLOCK_N, COLUMNS), tl.float32)
-        acc = zeros_of(V_PIECE, COLUMNS, V_PIECES)
-        for block in range(begin, end):
-            key = block * BLOCK_N
-            k_block = block_of(k, stage, PIECES)
-            tlx.barrier_wait(k_full[stage], phase)
-            keys = ()
-            for piece in tl.static_range(PIECES):
-                keys += (load_keys(k_block[piece], dtype),)
-            tlx.barrier_arrive(k_empty[stage])
+    for number in range(tl.program_id(0), work.items, tl.num_programs(0)):
+        split = split_of(number, lengths_ptr, work, T)
+        k_scale = scale_of(k_scale_ptr, split.batch, split.head, strides[2])
+        item = item_of(split, work, T)
+        field = put_queries(q, q_ptr, strides[0], item, work, T)
+        factor = factors_of(sm_scale * k_scale, field, T.rows)
+        scale = factor * LOG2_E if work.softcap is None else tl.full((T.rows,), LOG2_E, tl.float32)
+        m = tl.full((T.rows,), float("-inf"), tl.float32)
+        total = tl.zeros((T.block_n, T.rows), tl.float32)
+        acc = zeros_of(T.v.elements, T.rows, T.v.number)
+        for block in range(split.begin, split.end):
+            key = block * T.block_n
+            k_block = block_of(k, stage)
+            tlx.barrier_wait(k.full[stage], phase)
+            keys = [load_keys(each, dtype) for each in k_block]
+            tlx.barrier_arrive(k.empty[stage])
             scores = products(keys, q)
-            tlx.barrier_wait(v_full[stage], phase)
-            v_block = block_of(v, stage, V_PIECES)
-            if lengths_ptr is not None and key + BLOCK_N > length:
-                clear_after(v_block, length - key)
-            values = ()
-            for piece in tl.static_range(V_PIECES):
-                values += (load_values(v_block[piece], dtype),)
-            tlx.barrier_arrive(v_empty[stage])
+            tlx.barrier_wait(v.full[stage], phase)
+            v_block = block_of(v, stage)
+            if lengths_ptr is not None and key + T.block_n > split.length:
+                clear_after(v_block, split.length - key)
+            values = [load_values(each, dtype) for each in v_block]
+            tlx.barrier_arrive(v.empty[stage])
             scores = tlx.async_dot_wait(0, scores)
-            scores = visible(scores, factor, softcap, key, length, query, QUERIES, left, CAUSAL)
+            scores = visible(scores, factor, key, item, work, T)
             weights, m, total, alpha = softmax_of_columns(scores, scale, m, total)
             acc = with_values(columns_times(acc, alpha), values, weights.to(dtype), p[0])
-            stage, phase = next_place(stage, phase, NUM_STAGES)
+            stage, phase = next_place(stage, phase, T.stages)
 
         total = tl.sum(total, 0)
         if v_scale_ptr is not None:
-            of_values = scale_of(v_scale_ptr, batch, head, v_scale_batch, v_scale_head)
-            acc = columns_times(acc, tl.full((COLUMNS,), of_values, tl.float32))
-        place = (batch, q_heads, query, is_row)
-        if DIRECT:
+            of_values = scale_of(v_scale_ptr, split.batch, split.head, strides[3])
+            acc = columns_times(acc, tl.full((T.rows,), of_values, tl.float32))
+        if T.direct:
             m, total, factor = normalised(m, total, None, True)
-            acc = by_rows(columns_times(acc, factor))
-            store_result(out_ptr, acc, place, out_batch, out_head, out_row, V_DIM, UNIT)
+            store_result(out_ptr, by_rows(columns_times(acc, factor)), strides[1], item, work, T)
         else:
-            row = (batch * KV_HEADS * GROUP + q_heads) * QUERIES + query
-            store_sums(sums_ptr, by_rows(acc), split, row, is_row, TOTAL_ROWS, V_DIM * UNIT)
-            store_totals(sums_ptr, m, total, split, row, is_row, SPLITS, TOTAL_ROWS, V_DIM * UNIT)
+            row = row_of(item, work)
+            store_sums(sums_ptr, by_rows(acc), row, item, work, T)
+            store_totals(sums_ptr, m, total, row, item, work, T)

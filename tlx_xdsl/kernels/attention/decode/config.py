@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..config import CONSUMER_ROWS, SHARED_BYTES, Pieces, pieces_of
@@ -12,8 +13,8 @@ PIECE = 64
 MAX_REGISTERS = {1: None, 2: 128}
 """Registers of a thread at the launch, by the programs of a multiprocessor; the consumer gets the producer's."""
 
-FP8_REGISTERS, FP8_CONSUMER_REGISTERS = 128, 232
-"""The same of caches in 8 bits, whose programs are RESIDENT, and those of the consumer."""
+FP8_REGISTERS = 128
+"""The same of caches in 8 bits, whose programs are RESIDENT."""
 
 MAX_SPLITS = 64
 """Parts of a head's keys, which one program merges at once."""
@@ -40,6 +41,38 @@ class Blocks(NamedTuple):
     keys: int
     stages: int
     resident: int
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Facts that a kernel is compiled for: blocks of keys, pieces of heads of K and V, and what it may rest on.
+
+    With `direct` there is one split. `page` are the rows of a page, of which `part` are loaded at once; without pages
+    both are those of a block. Rows of queries and results are multiples of `unit` elements. `rows` are the queries of a
+    tile, those of a wgmma or, of a cache `in_8_bits`, the columns of one.
+    """
+
+    block_n: int
+    stages: int
+    qk: Pieces
+    v: Pieces
+    causal: bool
+    direct: bool
+    page: int
+    part: int
+    unit: int
+    rows: int = CONSUMER_ROWS
+    in_8_bits: bool = False
+
+    @property
+    def qk_parts(self) -> Pieces:
+        """The parts of a block of K."""
+        return Pieces(self.qk.elements, self.qk.number * self.block_n // self.part)
+
+    @property
+    def v_parts(self) -> Pieces:
+        """The parts of a block of V."""
+        return Pieces(self.v.elements, self.v.number * self.block_n // self.part)
 
 
 RESIDENT = 2

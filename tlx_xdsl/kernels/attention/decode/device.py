@@ -4,8 +4,8 @@ Bound by memory: K and V are read once, so what counts is that loads are in flig
 of blocks of K and V full by TMA, and goes on to the next item while the consumer ends one. An item is (batch, head of K
 and V, tile of rows, split); programs take every `num_programs`-th.
 
-Rows. The queries of all heads that share K and V are the rows of one product: row r is the query r // GROUP of the
-r % GROUP-th of these heads. Rows are filled up to 64, a wgmma's: products are far from limiting here.
+Rows. The queries of all heads that share K and V are the rows of one product: row r is the query r // group of the
+r % group-th of these heads. Rows are filled up to 64, a wgmma's: products are far from limiting here.
 
 Splits. A sequence's blocks of keys are divided evenly, by its own length, which is read on the GPU. With one split the
 kernel writes the result; else it writes for each row the sum of P V in f32, the maximum and the denominator, and
@@ -13,8 +13,8 @@ kernel writes the result; else it writes for each row the sum of P V in f32, the
 the maximum minus infinity.
 
 Pages. With a table of pages, K and V are (pages, heads, rows of a page), and a sequence's blocks are gathered from the
-pages that the table names: from a part of one, or from several, of PART rows each, which lie in shared memory one after
-the other as the rows of a block would.
+pages that the table names: from a part of one, or from several, of T.part rows each, which lie in shared memory one
+after the other as the rows of a block would.
 
 Memory after the end of a sequence may hold NaN, and 0 * NaN is NaN: the consumer puts zeros to those rows of V.
 """
@@ -28,136 +28,96 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
-from ..pieces import ROWS, block_of, load_pieces
+from ..pieces import Ring, load_parts, rings_of, slot_of
 from ..scores import subtracted
-from .rows import attend, blocks_of, length_of, place_of
+from .columns import attend_columns
+from .rows import attend, split_of
+
+REGISTERS = tl.constexpr(232)
+"""Those of a thread of the consumer."""
 
 
 @tlx_xdsl.jit
-def pages_of(table_ptr, batch, key, KEYS, PAGE: tl.constexpr, PART: tl.constexpr, PARTS: tl.constexpr):
+def pages_of(table_ptr, batch, key, work, T: tl.constexpr):
     """The pages of a block that starts at `key`: one for each part; after the end of the table its last one again."""
-    count = KEYS // PAGE
+    count = work.keys // T.page
     pages = ()
-    for part in tl.static_range(PARTS):
-        at = tl.minimum((key + part * PART) // PAGE, count - 1)
-        pages += (tl.load(table_ptr + batch.to(tl.int64) * count + at),)
+    for part in tl.static_range(T.block_n // T.part):
+        at = tl.minimum((key + part * T.part) // T.page, count - 1)
+        pages += ((tl.load(table_ptr + batch.to(tl.int64) * count + at),),)
     return pages
 
 
 @tlx_xdsl.jit
-def parts_of(buffers, COUNT: tl.constexpr, PART: tl.constexpr):
-    """COUNT buffers of blocks as buffers of PART rows each."""
-    block: tl.constexpr = buffers[0].shape
-    if block[2] == PART:
-        return buffers
-    shape: tl.constexpr = (1, 1, PART, block[3])
-    return tlx.local_reinterpret(buffers, tlx.dtype_of(buffers), shape, num=COUNT * block[2] // PART)
+def parts_of(ring, pieces, T: tl.constexpr):
+    """A ring whose blocks are in `pieces` of T.part rows each."""
+    buffers = ring.buffers
+    if T.part < T.block_n:
+        shape: tl.constexpr = (1, 1, T.part, pieces.elements)
+        count: tl.constexpr = T.stages * pieces.number
+        buffers = tlx.local_reinterpret(buffers, tlx.dtype_of(buffers), shape, num=count)
+    return Ring(buffers, ring.full, ring.empty, pieces)
 
 
 @tlx_xdsl.jit
-def load_blocks(
-    k_desc, v_desc, k, v, k_full, v_full, k_empty, v_empty, stage, phase, table_ptr, batch, head, begin, end, KEYS,
-    NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, V_PIECES: tl.constexpr, BLOCK_N: tl.constexpr,
-    PAGE: tl.constexpr, PART: tl.constexpr,
-):  # fmt: skip
-    """Producer: load an item's blocks of K and V, or of K alone, and return the ring's next place."""
-    PARTS: tl.constexpr = BLOCK_N // PART
-    if table_ptr is not None:
-        pages = pages_of(table_ptr, batch, begin * BLOCK_N, KEYS, PAGE, PART, PARTS)
-    for block in range(begin, end):
-        key = block * BLOCK_N
-        k_block = block_of(k, stage, PIECES * PARTS)
-        if table_ptr is None:
-            load_pieces(k_desc, (batch,), head, key, k_block, k_full[stage], k_empty[stage], phase)
-        else:
-            load_parts(k_desc, pages, head, key % PAGE, k_block, k_full[stage], k_empty[stage], phase)
-        if v_desc is not None:
-            v_block = block_of(v, stage, V_PIECES * PARTS)
-            if table_ptr is None:
-                load_pieces(v_desc, (batch,), head, key, v_block, v_full[stage], v_empty[stage], phase)
-            else:
-                load_parts(v_desc, pages, head, key % PAGE, v_block, v_full[stage], v_empty[stage], phase)
-        if table_ptr is not None:
-            # They are there when the next block is free.
-            pages = pages_of(table_ptr, batch, key + BLOCK_N, KEYS, PAGE, PART, PARTS)
-        stage, phase = next_place(stage, phase, NUM_STAGES)
-    return stage, phase
-
-
-@tlx_xdsl.jit
-def load_parts(desc, pages, head, row, parts, full, empty, phase):
-    """Producer: when a block is free, load its parts, of all pieces, from `row` of its pages on."""
-    PIECE: tl.constexpr = parts[0].shape[-1]
-    BYTES: tl.constexpr = len(parts) * parts[0].shape[-2] * PIECE * tlx.size_of(tlx.dtype_of(desc))
-    tlx.barrier_wait(empty, phase ^ 1)
-    tlx.barrier_expect_bytes(full, BYTES)
-    for at in tl.static_range(len(parts)):
-        column = at // len(pages) * PIECE
-        tlx.async_descriptor_load(desc, parts[at], [pages[at % len(pages)], head, row, column], full)
-
-
-@tlx_xdsl.jit
-def load_items(
-    k_desc, v_desc, k, v, k_full, v_full, k_empty, v_empty, table_ptr, lengths_ptr,
-    ITEMS, TILES, SPLITS, KV_HEADS, QUERIES, KEYS, left, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr,
-    PIECES: tl.constexpr, V_PIECES: tl.constexpr, PAGE: tl.constexpr, PART: tl.constexpr,
-):  # fmt: skip
-    """Producer: the blocks of all items of a program, to the rings of `k` and `v`, or to that of `k` alone."""
-    k_parts = parts_of(k, NUM_STAGES * PIECES, PART)
-    v_parts = v if v_desc is None else parts_of(v, NUM_STAGES * V_PIECES, PART)
+def load_items(k_desc, v_desc, k, v, table_ptr, lengths_ptr, work, T: tl.constexpr):
+    """Producer: the blocks of all items of a program, to the rings of K and V, or to that of K alone."""
+    k_parts = parts_of(k, T.qk_parts, T)
+    if v_desc is not None:
+        v_parts = parts_of(v, T.v_parts, T)
     stage = 0
     phase = 0
-    for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
-        _, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
-        length = length_of(lengths_ptr, batch, KEYS)
-        begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
-        stage, phase = load_blocks(
-            k_desc, v_desc, k_parts, v_parts, k_full, v_full, k_empty, v_empty, stage, phase, table_ptr,
-            batch, head, begin, end, KEYS, NUM_STAGES, PIECES, V_PIECES, BLOCK_N, PAGE, PART,
-        )  # fmt: skip
+    for number in range(tl.program_id(0), work.items, tl.num_programs(0)):
+        _, _, head, batch, _, begin, end = split_of(number, lengths_ptr, work, T)
+        pages = ((batch,),)
+        if table_ptr is not None:
+            pages = pages_of(table_ptr, batch, begin * T.block_n, work, T)
+        for block in range(begin, end):
+            key = block * T.block_n
+            row = key if table_ptr is None else key % T.page
+            load_parts(k_desc, slot_of(k_parts, stage), pages, head, row, phase)
+            if v_desc is not None:
+                load_parts(v_desc, slot_of(v_parts, stage), pages, head, row, phase)
+            if table_ptr is not None:
+                # They are there when the next block is free.
+                pages = pages_of(table_ptr, batch, key + T.block_n, work, T)
+            stage, phase = next_place(stage, phase, T.stages)
 
 
 @tlx_xdsl.jit
 def attention_decode(
-    q_ptr, k_desc, v_desc, out_ptr, sums_ptr, lengths_ptr, table_ptr, sm_scale,
-    q_batch, q_head, q_row, out_batch, out_head, out_row,
-    ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
-    BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECE: tl.constexpr, PIECES: tl.constexpr,
-    V_PIECE: tl.constexpr, V_PIECES: tl.constexpr, CAUSAL: tl.constexpr, DIRECT: tl.constexpr,
-    PAGE: tl.constexpr, PART: tl.constexpr, UNIT: tl.constexpr,
+    q_ptr, k_desc, v_desc, out_ptr, sums_ptr, lengths_ptr, table_ptr, k_scale_ptr, v_scale_ptr, sm_scale, strides,
+    work, T: tl.constexpr,
 ):  # fmt: skip
-    """The kernel; see the top of the file. `DIRECT`: there is one split. Without a table, PART is BLOCK_N.
+    """The kernel; see the top of the file. `strides` are those of queries, results and scales of K and V.
 
-    Strides of queries and results and the head dims are counted in UNIT elements: 16 bytes move at a time if UNIT is 8.
+    Strides of queries and results and the head dims are counted in T.unit elements: 16 bytes move at a time if that is
+    8. The consumer of a cache in 8 bits, which converts it in its registers, is that of `columns`.
     """
     dtype: tl.constexpr = tlx.dtype_of(k_desc)
-    q = tlx.local_alloc((1, 1, ROWS, PIECE), dtype, PIECES)
-    k = tlx.local_alloc((1, 1, BLOCK_N, PIECE), dtype, NUM_STAGES * PIECES)
-    v = tlx.local_alloc((1, 1, BLOCK_N, V_PIECE), dtype, NUM_STAGES * V_PIECES)
-    k_full = tlx.alloc_barriers(NUM_STAGES)
-    v_full = tlx.alloc_barriers(NUM_STAGES)
-    k_empty = tlx.alloc_barriers(NUM_STAGES)
-    v_empty = tlx.alloc_barriers(NUM_STAGES)
+    q = tlx.local_alloc((1, 1, T.rows, T.qk.elements), tl.float16 if T.in_8_bits else dtype, T.qk.number)
+    if T.in_8_bits:
+        p = tlx.local_alloc((T.rows, T.block_n), tl.float16, 1)
+    k_buffers = tlx.local_alloc((1, 1, T.block_n, T.qk.elements), dtype, T.stages * T.qk.number)
+    v_buffers = tlx.local_alloc((1, 1, T.block_n, T.v.elements), dtype, T.stages * T.v.number)
+    k, v = rings_of(k_buffers, v_buffers, T.stages, 1, T)
+    pointers = (q_ptr, out_ptr, sums_ptr)
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
-            load_items(
-                k_desc, v_desc, k, v, k_full, v_full, k_empty, v_empty, table_ptr, lengths_ptr,
-                ITEMS, TILES, SPLITS, KV_HEADS, QUERIES, KEYS, left, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, PAGE, PART,
-            )  # fmt: skip
+            load_items(k_desc, v_desc, k, v, table_ptr, lengths_ptr, work, T)
 
-        with tlx.async_task(num_warps=4, registers=232):  # consumer
-            attend(
-                q, k, v, k_full, v_full, k_empty, v_empty,
-                q_ptr, out_ptr, sums_ptr, lengths_ptr, sm_scale, q_batch, q_head, q_row, out_batch, out_head, out_row,
-                ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
-                BLOCK_N, NUM_STAGES, PIECES, V_PIECES, CAUSAL, DIRECT, UNIT,
-            )  # fmt: skip
+        with tlx.async_task(num_warps=4, registers=REGISTERS):  # consumer
+            if T.in_8_bits:
+                scales = (k_scale_ptr, v_scale_ptr)
+                attend_columns(q, k, v, p, pointers, scales, lengths_ptr, sm_scale, strides, work, T)
+            else:
+                attend((Ring(q, None, None, T.qk), k, v), pointers, lengths_ptr, sm_scale, strides, work, T)
 
 
 @tlx_xdsl.jit
 def merge(
-    sums_ptr, out_ptr, SPLITS, TOTAL_ROWS, HEADS, QUERIES, V_DIM, out_batch, out_head, out_row,
+    sums_ptr, out_ptr, SPLITS, TOTAL_ROWS, HEADS, QUERIES, V_DIM, strides,
     COUNT: tl.constexpr, WIDTH: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
     """The result of one row of all: COUNT is a power of two for the splits, WIDTH for the columns."""
@@ -175,6 +135,6 @@ def merge(
     sums = tl.load(sums_ptr + slot[:, None] * (V_DIM * UNIT) + columns[None, :], inside, 0.0)
     total = tl.sum(totals * weights, 0)
     result = tl.sum(sums * weights[:, None], 0) * tl.where(total == 0.0, 0.0, 1.0 / total)
-    at = (row // (HEADS * QUERIES)).to(tl.int64) * out_batch
-    at += (row // QUERIES % HEADS).to(tl.int64) * out_head + (row % QUERIES).to(tl.int64) * out_row
+    at = (row // (HEADS * QUERIES)).to(tl.int64) * strides[0]
+    at += (row // QUERIES % HEADS).to(tl.int64) * strides[1] + (row % QUERIES).to(tl.int64) * strides[2]
     tl.store(out_ptr + at * UNIT + columns, result.to(out_ptr.dtype.element_ty), columns < V_DIM * UNIT)

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
+from tlx_xdsl.kernels.calls.launching import Launches
 from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, empty, operand
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
 from tlx_xdsl.kernels.operators import attention as operators
 
-from ..config import CONSUMER_ROWS, SHARED_BYTES
-from ..operands import DTYPES, check_rows, described_heads, factor_of
-from .call import check_columns, check_queries, merged, paged, strides_of, unit_of_rows
-from .config import PIECE, Blocks, splits_for
+from ..config import CONSUMER_ROWS, SHARED_BYTES, Pieces, pieces_of
+from ..operands import DTYPES, operands_of
+from .call import Asked, Form, check_queries, paged
+from .config import PIECE, Blocks
 from .mla_device import attention_mla as mla_kernel
 
 MAX_DIM, MAX_V_DIM = 576, 512
@@ -65,7 +65,8 @@ def attention_mla_launch(
     `programs` share the items, by default the GPU's multiprocessors; `splits` is by default `splits_for`.
     """
     problem = _Problem.of(q, cache, lengths, pages, int(out.shape[-1]))
-    return _launches(problem, cache, out, lengths, pages, (scale, causal), splits, programs)
+    asked = Asked(scale, causal, splits=splits, programs=programs)
+    return _launches(problem, cache, out, lengths, pages, asked)
 
 
 def blocks_for(dim: int) -> Blocks:
@@ -88,7 +89,7 @@ class _Problem(NamedTuple):
 
     @classmethod
     def of(cls, q: Any, cache: Any, lengths: Any, pages: Any, v_dim: int) -> _Problem:
-        queries, rows = operand(_NAME, "q", q), operand(_NAME, "cache", cache)
+        queries, rows = operands_of(_NAME, q=q, cache=cache)
         if pages is not None:
             (rows,) = paged(queries, (rows,), operand(_NAME, "pages", pages))
         check_types((queries, rows), DTYPES)
@@ -114,82 +115,25 @@ class _Problem(NamedTuple):
 
 def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
     q, cache, out, lengths, pages = tensors
-    v_dim, *rest = settings
+    v_dim, scale, causal = settings
     problem = _Problem.of(q, cache, lengths, pages, v_dim)
     if out is None:
         out = empty(problem.q, (*problem.q.shape[:3], v_dim))
     named = {"q": q, "cache": cache, "out": out, "lengths": lengths, "pages": pages}
     if 0 in problem.q.shape:
         return Prepared(named)
-    launches = _launches(problem, cache, out, lengths, pages, (rest[0], rest[1]), None, None)
+    launches = _launches(problem, cache, out, lengths, pages, Asked(scale, causal))
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
 ATTENTION_MLA = PlannedFunction(_NAME, _prepare, results=2, operator=operators.ATTENTION_MLA)
 
 
-def _launches(
-    problem: _Problem, cache: Any, out: Any, lengths: Any, pages: Any, settings: tuple[float, bool],
-    splits: int | None, programs: int | None,
-) -> Launches:  # fmt: skip
-    scale, causal = settings
-    queries, v_dim = problem.q, problem.v_dim
-    batch, heads, count, dim = queries.shape
-    length = problem.cache.shape[2]
-    result = operand(_NAME, "out", out)
-    check_types((queries, result), DTYPES)
-    check_shape(result, (batch, heads, count, v_dim), "that of 'q', with v_dim elements")
-    check_rows(queries, count)
-    check_columns(queries, result)
-    factor = factor_of(_NAME, scale, dim)
-    check_hopper(_NAME, queries)
-
-    blocks = blocks_for(dim)
-    page = blocks.keys if pages is None else int(cache.shape[2])
-    part = min(page, blocks.keys)
-    tiles = -(-count * heads // CONSUMER_ROWS)
-    programs = programs or multiprocessors(queries)
-    splits = splits or splits_for(batch * tiles, -(-length // blocks.keys), programs)
-    items, rows = batch * tiles * splits, batch * heads * count
-    sums = empty(queries, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
-    unit = unit_of_rows(queries, result)
-    arguments = {
-        "q_ptr": queries.value,
-        "k_desc": described_heads(operand(_NAME, "cache", cache), part, PIECE),
-        "out_ptr": out,
-        "sums_ptr": sums,
-        "lengths_ptr": lengths,
-        "table_ptr": pages,
-        "sm_scale": factor,
-        **strides_of("q", queries, unit),
-        **strides_of("out", result, unit),
-        "ITEMS": items,
-        "TILES": tiles,
-        "SPLITS": splits,
-        "GROUP": heads,
-        "QUERIES": count,
-        "KEYS": length,
-        "TOTAL_ROWS": rows,
-        "DIM": dim // unit,
-        "V_DIM": v_dim // unit,
-    }
-    constexprs = {
-        "BLOCK_N": blocks.keys,
-        "NUM_STAGES": blocks.stages,
-        "PIECE": PIECE,
-        "PIECES": -(-dim // PIECE),
-        "HALF_PIECES": v_dim // V_DIM_STEP,
-        "CAUSAL": causal,
-        "DIRECT": splits == 1,
-        "PAGE": page,
-        "PART": part,
-        "UNIT": unit,
-    }
-    aligned = ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else ()
-    first = Launch.of(mla_kernel, (min(items, programs),), arguments, constexprs, queries.device, _SOURCES, aligned)
-    if sums is None:
-        return Launches((first,))
-    return Launches((first, merged(queries, result, sums, splits, unit, _SOURCES)), sums)
+def _launches(problem: _Problem, cache: Any, out: Any, lengths: Any, pages: Any, asked: Asked) -> Launches:
+    dim, v_dim = problem.q.shape[3], problem.v_dim
+    form = Form(mla_kernel, blocks_for(dim), pieces_of(dim, PIECE), Pieces(PIECE, v_dim // V_DIM_STEP))
+    caches, given = {"k_desc": operand(_NAME, "cache", cache)}, {"lengths_ptr": lengths, "table_ptr": pages}
+    return form.launches(problem.q, out, (problem.cache.shape[2], v_dim), caches, given, (), asked, _SOURCES)
 
 
 _SOURCES = {

@@ -18,30 +18,10 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
 
 from ..pieces import as_matrix
+from ..scores import next_softmax
 
 P_BITS = tl.constexpr(8)
 """Probabilities are multiplied by 2 ** P_BITS; e4m3 ends at 448."""
-
-
-@tlx_xdsl.jit
-def first_weights(scores, scale):
-    """Probabilities times 2 ** P_BITS before the division, their rows' maximum (scaled) and sum."""
-    m = tl.max(scores, 1) * scale
-    p = tl.math.exp2(scores * scale - (m - P_BITS)[:, None])
-    return p, m, tl.sum(p, 1)
-
-
-@tlx_xdsl.jit
-def next_weights(scores, scale, m, total):
-    """The same for another block, with the factor that rescales what was computed before.
-
-    The sum stands before that factor, as in `attention_scores.next_softmax`.
-    """
-    m_new = tl.maximum(m, tl.max(scores, 1) * scale)
-    p = tl.math.exp2(scores * scale - (m_new - P_BITS)[:, None])
-    block_total = tl.sum(p, 1)
-    alpha = tl.math.exp2(m - m_new)
-    return p, m_new, total * alpha + block_total, alpha
 
 
 @tlx_xdsl.jit
@@ -86,88 +66,90 @@ def as_operand(words, dtype: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def add_product(left, values, acc, EXACT: tl.constexpr):
+    """Issue P V of a block, with EXACT a sum of its own."""
+    return tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
+
+
+@tlx_xdsl.jit
 def overlapped_blocks(
-    q_tile, k, v, barriers, weights, m, total, scale, num_blocks, stage, phase,
-    dtype: tl.constexpr, HEAD_DIM: tl.constexpr, NUM_STAGES: tl.constexpr, EXACT: tl.constexpr,
-    c: tl.constexpr, CONSUMERS: tl.constexpr,
+    rings, weights, m, total, scale, num_blocks, stage, phase, c: tl.constexpr, EXACT: tl.constexpr, T: tl.constexpr
 ):  # fmt: skip
     """All blocks, each softmax beside the product of the block before. P is carried from step to step, as words."""
-    k_full, v_full, k_empty, v_empty, _ = barriers
-    acc = tl.zeros((weights.shape[0], HEAD_DIM), tl.float32)
+    q, k, v = rings
+    dtype: tl.constexpr = tlx.dtype_of(q.buffers)
+    q_tile = as_matrix(q.buffers[c])
+    acc = tl.zeros((weights.shape[0], T.v.elements), tl.float32)
     alpha = tl.zeros_like(m)  # of EXACT: what `acc` still has to be multiplied by
     p = packed(*halves_of_words(weights, dtype))
     for _ in range(1, num_blocks):
         v_stage = stage
         v_phase = phase
-        stage, phase = next_place(stage, phase, NUM_STAGES)
+        stage, phase = next_place(stage, phase, T.stages)
         left = as_operand(p, dtype)
-        tlx.barrier_wait(k_full[stage], phase)
-        wait_for_turn(c, CONSUMERS)
-        scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k[stage])))
-        tlx.barrier_wait(v_full[v_stage], v_phase)
-        values = tlx.local_trans(as_matrix(v[v_stage]))
-        product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
-        call_next(c, CONSUMERS)
+        tlx.barrier_wait(k.full[stage], phase)
+        wait_for_turn(c, T.consumers)
+        scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k.buffers[stage])))
+        tlx.barrier_wait(v.full[v_stage], v_phase)
+        product = add_product(left, tlx.local_trans(as_matrix(v.buffers[v_stage])), acc, EXACT)
+        call_next(c, T.consumers)
         scores = tlx.async_dot_wait(1, scores)
-        tlx.barrier_arrive(k_empty[stage])
-        weights, m, total, block_alpha = next_weights(scores, scale, m, total)
+        tlx.barrier_arrive(k.empty[stage])
+        weights, m, total, block_alpha = next_softmax(scores, scale, m, total, False, P_BITS)
         low, high = halves_of_words(weights, dtype)
         product = tlx.async_dot_wait(0, product)
         p = packed(low, high)
-        tlx.barrier_arrive(v_empty[v_stage])
+        tlx.barrier_arrive(v.empty[v_stage])
         if EXACT:
             acc = acc * alpha[:, None] + product
             alpha = block_alpha
         else:
             acc = product * block_alpha[:, None]
-    acc = last_block(as_operand(p, dtype), v, barriers, acc, alpha, stage, phase, EXACT)
-    stage, phase = next_place(stage, phase, NUM_STAGES)
+    acc = last_block(as_operand(p, dtype), v, q.empty[c], acc, alpha, stage, phase, EXACT)
+    stage, phase = next_place(stage, phase, T.stages)
     return acc, m, total, stage, phase
 
 
 @tlx_xdsl.jit
 def drained_blocks(
-    q_tile, k, v, barriers, weights, m, total, scale, num_blocks, stage, phase,
-    dtype: tl.constexpr, HEAD_DIM: tl.constexpr, NUM_STAGES: tl.constexpr, EXACT: tl.constexpr,
-    c: tl.constexpr, CONSUMERS: tl.constexpr,
+    rings, weights, m, total, scale, num_blocks, stage, phase, c: tl.constexpr, EXACT: tl.constexpr, T: tl.constexpr
 ):  # fmt: skip
     """All blocks, one product after the other."""
-    k_full, v_full, k_empty, v_empty, _ = barriers
-    acc = tl.zeros((weights.shape[0], HEAD_DIM), tl.float32)
+    q, k, v = rings
+    dtype: tl.constexpr = tlx.dtype_of(q.buffers)
+    q_tile = as_matrix(q.buffers[c])
+    acc = tl.zeros((weights.shape[0], T.v.elements), tl.float32)
     alpha = tl.zeros_like(m)
     for _ in range(1, num_blocks):
         left = rounded(weights, dtype)
-        tlx.barrier_wait(v_full[stage], phase)
-        values = tlx.local_trans(as_matrix(v[stage]))
-        wait_for_turn(c, CONSUMERS)
-        product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
-        product = tlx.async_dot_wait(0, product)
-        tlx.barrier_arrive(v_empty[stage])
+        tlx.barrier_wait(v.full[stage], phase)
+        values = tlx.local_trans(as_matrix(v.buffers[stage]))
+        wait_for_turn(c, T.consumers)
+        product = tlx.async_dot_wait(0, add_product(left, values, acc, EXACT))
+        tlx.barrier_arrive(v.empty[stage])
         acc = acc * alpha[:, None] + product if EXACT else product
-        stage, phase = next_place(stage, phase, NUM_STAGES)
-        tlx.barrier_wait(k_full[stage], phase)
-        scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k[stage])))
-        call_next(c, CONSUMERS)
+        stage, phase = next_place(stage, phase, T.stages)
+        tlx.barrier_wait(k.full[stage], phase)
+        scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k.buffers[stage])))
+        call_next(c, T.consumers)
         scores = tlx.async_dot_wait(0, scores)
-        tlx.barrier_arrive(k_empty[stage])
-        weights, m, total, block_alpha = next_weights(scores, scale, m, total)
+        tlx.barrier_arrive(k.empty[stage])
+        weights, m, total, block_alpha = next_softmax(scores, scale, m, total, False, P_BITS)
         if EXACT:
             alpha = block_alpha
         else:
             acc = acc * block_alpha[:, None]
-    acc = last_block(rounded(weights, dtype), v, barriers, acc, alpha, stage, phase, EXACT)
-    stage, phase = next_place(stage, phase, NUM_STAGES)
+    acc = last_block(rounded(weights, dtype), v, q.empty[c], acc, alpha, stage, phase, EXACT)
+    stage, phase = next_place(stage, phase, T.stages)
     return acc, m, total, stage, phase
 
 
 @tlx_xdsl.jit
-def last_block(left, v, barriers, acc, alpha, stage, phase, EXACT: tl.constexpr):
+def last_block(left, v, q_empty, acc, alpha, stage, phase, EXACT: tl.constexpr):
     """The sums with those of the last block. Q of the tile is read no more."""
-    _, v_full, _, v_empty, q_empty = barriers
     tlx.barrier_arrive(q_empty)
-    tlx.barrier_wait(v_full[stage], phase)
-    values = tlx.local_trans(as_matrix(v[stage]))
-    product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
-    product = tlx.async_dot_wait(0, product)
-    tlx.barrier_arrive(v_empty[stage])
+    tlx.barrier_wait(v.full[stage], phase)
+    values = tlx.local_trans(as_matrix(v.buffers[stage]))
+    product = tlx.async_dot_wait(0, add_product(left, values, acc, EXACT))
+    tlx.barrier_arrive(v.empty[stage])
     return acc * alpha[:, None] + product if EXACT else product

@@ -11,6 +11,7 @@ Arrays of numpy (ml_dtypes' float8_e4m3fn), and torch's tensors on the CPU, go t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
@@ -18,7 +19,6 @@ from tlx_xdsl.kernels.calls.operands import (
     Operand,
     check_places,
     check_shape,
-    describe,
     empty,
     operand,
     torch_module,
@@ -36,10 +36,12 @@ from ..operands import (
     check_rows,
     described_heads,
     factor_of,
+    operands_of,
     scale_of,
     scale_strides,
     strides_in_units,
 )
+from ..sequences import Grid
 from .device import attention_fp8
 from .values import attention_fp8_values
 
@@ -86,7 +88,7 @@ def attention_fp8_launch(
     problem = _Problem.of(q, k, v, q_scale, k_scale, v_scale)
     batch, heads, queries, dim = problem.q.shape
     kv_heads, keys = problem.k.shape[1:3]
-    result, sums = operand(_NAME, "out", out), operand(_NAME, "lse", lse)
+    result, sums = operands_of(_NAME, out=out, lse=lse)
     if result.dtype not in OUT_DTYPES:
         raise TypeError(f"{result.what}: expected elements of type {' or '.join(OUT_DTYPES)}, got {out.dtype}")
     check_places((problem.q, result))
@@ -96,39 +98,25 @@ def attention_fp8_launch(
     factor = factor_of(_NAME, scale, dim)
     check_hopper(_NAME, problem.q)
 
-    chosen = config or choose_fp8_config(dim, bool(causal))
+    causal = bool(causal)
+    chosen = config or choose_fp8_config(dim, causal)
     values, before = _transposed_values(problem.v)
     arguments = {
         "q_desc": described_heads(problem.q, CONSUMER_ROWS),
         "k_desc": described_heads(problem.k, chosen.block_n),
-        "v_desc": describe(values, values.shape, _contiguous(values.shape), (1, 1, dim, chosen.block_n)),
+        "v_desc": described_heads(operand(_NAME, "v", values), dim, chosen.block_n),
         "o_desc": described_heads(result, CONSUMER_ROWS),
         "lse_ptr": lse,
         "q_scale": q_scale,
         "k_scale": k_scale,
         "v_scale": v_scale,
         "sm_scale": factor,
-        **scale_strides("q_scale", problem.q_scale),
-        **scale_strides("k_scale", problem.k_scale),
-        **scale_strides("v_scale", problem.v_scale),
-        "BATCH_HEADS": batch * heads,
-        "HEADS": heads,
-        "GROUP": heads // kv_heads,
-        "Q_LENGTH": queries,
-        "KV_LENGTH": keys,
-        "HEADS_TOGETHER": batch * heads if chosen.all_heads else 1,
+        "strides": tuple([scale_strides(each) for each in problem[3:]]),
+        "grid": Grid(batch * heads, heads, heads // kv_heads, queries, keys, batch * heads if chosen.all_heads else 1),
     }
-    constexprs = {
-        "CONSUMERS": chosen.consumers,
-        "REGISTERS": chosen.registers,
-        "BLOCK_N": chosen.block_n,
-        "HEAD_DIM": dim,
-        "NUM_STAGES": chosen.stages,
-        "CAUSAL": bool(causal),
-        "EVEN": keys % chosen.block_n == 0,
-        "EXACT": chosen.exact,
-        "OVERLAP": chosen.overlap,
-    }
+    even = keys % chosen.block_n == 0
+    tiling = replace(chosen.tiling(dim, dim, causal=causal, uneven=causal, even=even, transposed=True), o_in_q=False)
+    constexprs = {"T": tiling, "EXACT": chosen.exact, "OVERLAP": chosen.overlap}
     tiles = -(-queries // chosen.block_m) * batch * heads
     grid = (min(tiles, programs or multiprocessors(problem.q)),)
     main = Launch.of(attention_fp8, grid, arguments, constexprs, problem.q.device, _SOURCES)
@@ -158,7 +146,7 @@ def _transposed_values(v: Operand) -> tuple[Any, Launch]:
     arguments = {
         "v_ptr": v.value,
         "words_ptr": values.view(_word_type(values)),
-        **strides_in_units(v, "v"),
+        "strides": strides_in_units(v),
         "KV_HEADS": heads,
         "KV_LENGTH": keys,
         "BLOCKS": blocks,
@@ -174,13 +162,6 @@ def _word_type(values: Any) -> Any:
     if hasattr(values, "data_ptr"):
         return torch_module().int32
     return "int32"
-
-
-def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1]
-    for extent in reversed(shape[1:]):
-        strides.insert(0, strides[0] * extent)
-    return tuple(strides)
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
@@ -216,7 +197,7 @@ class _Problem(NamedTuple):
 
     @classmethod
     def of(cls, q: Any, k: Any, v: Any, q_scale: Any, k_scale: Any, v_scale: Any) -> _Problem:
-        heads = [operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v))]
+        heads = operands_of(_NAME, q=q, k=k, v=v)
         check_heads(*heads, dtypes=FP8_DTYPES, head_dims=FP8_HEAD_DIMS)
         named = zip(heads, ("q_scale", "k_scale", "v_scale"), (q_scale, k_scale, v_scale), strict=True)
         return cls(*heads, *(scale_of(of, name, value) for of, name, value in named))

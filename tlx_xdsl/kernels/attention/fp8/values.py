@@ -18,8 +18,7 @@ UNIT = tl.constexpr(16)
 
 @tlx_xdsl.jit
 def attention_fp8_values(
-    v_ptr, words_ptr, v_batch, v_head, v_row, KV_HEADS, KV_LENGTH, BLOCKS,
-    HEAD_DIM: tl.constexpr, KEYS: tl.constexpr,
+    v_ptr, words_ptr, strides, KV_HEADS, KV_LENGTH, BLOCKS, HEAD_DIM: tl.constexpr, KEYS: tl.constexpr
 ):  # fmt: skip
     """Programs are (head, KEYS of the keys); strides of `v_ptr` are in units of 16 bytes.
 
@@ -28,13 +27,13 @@ def attention_fp8_values(
     COUNT: tl.constexpr = KEYS // 4
     head = tl.program_id(0)
     first = tl.program_id(1) * KEYS
-    start = (head // KV_HEADS).to(tl.int64) * (v_batch * UNIT) + (head % KV_HEADS).to(tl.int64) * (v_head * UNIT)
+    start = (head // KV_HEADS).to(tl.int64) * (strides[0] * UNIT) + (head % KV_HEADS).to(tl.int64) * (strides[1] * UNIT)
     word = tl.arange(0, COUNT)
     dims = tl.arange(0, HEAD_DIM)
     words = tl.zeros((COUNT, HEAD_DIM), tl.int32)
     for j in tl.static_range(4):
         keys = first + word // 4 * 16 + word % 4 * 2 + (j % 2 + j // 2 * 8)
-        at = v_ptr + start + (keys.to(tl.int64) * (v_row * UNIT))[:, None] + dims[None, :]
+        at = v_ptr + start + (keys.to(tl.int64) * (strides[2] * UNIT))[:, None] + dims[None, :]
         values = tl.load(at, (keys < KV_LENGTH)[:, None], 0.0)
         words |= values.to(tl.uint8, bitcast=True).to(tl.int32) << (8 * j)
     to = words_ptr + (head.to(tl.int64) * HEAD_DIM + dims)[:, None] * (BLOCKS * COUNT) + (first // 4 + word)[None, :]

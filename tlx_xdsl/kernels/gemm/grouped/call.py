@@ -38,6 +38,7 @@ from tlx_xdsl.kernels.calls.plans import Prepared
 from tlx_xdsl.kernels.operators import gemm as operators
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
+from ..tiles import Form
 from .config import GroupedConfig, choose_config
 from .device import ragged_rows, ragged_sums
 
@@ -124,7 +125,7 @@ def launch_of_rows(
     # The tiles hold bytes: of 8-bit elements a step takes twice as many columns.
     step_k = 2 // problem.x.element_bytes
     chosen = config or choose_config(problem.groups, rows, n, -(-k // step_k), programs).of_step(step_k)
-    part_m, part_n = chosen.part
+    part_m, part_n = chosen.rows, chosen.columns
     x_desc, x_columns = described(problem.x, (part_m, chosen.block_k))
     if x_columns:
         # A copy would begin at a group's first row: TMA begins at multiples of 16 bytes along the contiguous dimension.
@@ -143,9 +144,7 @@ def launch_of_rows(
     }
     constexprs = {
         **({"scale_x": None, "scale_w": None} if scales is None else {}),
-        **_sizes(chosen),
-        "SPLIT_N": chosen.split_n,
-        "W_COLUMNS": w_columns,
+        "FORM": Form(chosen, b_columns=w_columns),
     }
     # The groups may end anywhere: each can add a row of tiles that is not full.
     tiles = (rows // chosen.block_m + problem.groups) * -(-n // chosen.block_n)
@@ -166,7 +165,7 @@ def launch_of_sums(problem: Problem, offsets: Any, out: Operand, config: Grouped
     chosen = config or choose_config(groups, m * groups, n, max(rows // groups, 1), programs, split=False)
     if chosen.split_n:
         raise ValueError(f"{_NAME}: argument 'config': expected tiles of 128 rows where 'w' has 2 dimensions, got 64")
-    part_m, part_n = chosen.part
+    part_m, part_n = chosen.rows, chosen.columns
     out_desc, by_columns = described(out, (1, part_m, part_n // chosen.subtiles))
     assert not by_columns, "transposed above"
     arguments = {
@@ -180,7 +179,7 @@ def launch_of_sums(problem: Problem, offsets: Any, out: Operand, config: Grouped
         "N": n,
     }
     grid = (min(groups * -(-m // chosen.block_m) * -(-n // chosen.block_n), programs),)
-    return Launch(ragged_sums, grid, arguments, _sizes(chosen), x.device, sources=sources)
+    return Launch(ragged_sums, grid, arguments, {"FORM": Form(chosen, a_columns=True)}, x.device, sources=sources)
 
 
 _ROW_SOURCES = {
@@ -192,18 +191,6 @@ _ROW_SOURCES = {
     "scale_w": "scale_w",
 }
 _SUM_SOURCES = {"x_desc": "x", "y_desc": "w", "out_desc": "out", "offsets": "offsets"}
-
-
-def _sizes(config: GroupedConfig) -> dict[str, Any]:
-    return {
-        "BLOCK_M": config.block_m,
-        "BLOCK_N": config.block_n,
-        "BLOCK_K": config.block_k,
-        "NUM_STAGES": config.stages,
-        "SUBTILES": config.subtiles,
-        "BUFFERS": config.buffers,
-        "GROUP_M": config.group_m,
-    }
 
 
 # --- operands ---------------------------------------------------------------------------------------------------------

@@ -27,9 +27,39 @@ class GroupedConfig:
         return self.block_m == 64
 
     @property
-    def part(self) -> tuple[int, int]:
-        """Rows and columns of a consumer."""
-        return (self.block_m, self.block_n // 2) if self.split_n else (self.block_m // 2, self.block_n)
+    def parts(self) -> int:
+        """Blocks of the left operand in a stage: one for each consumer that has rows of its own."""
+        return 1 if self.split_n else 2
+
+    @property
+    def b_parts(self) -> int:
+        """Blocks of the right operand in a stage."""
+        return 2 if self.split_n else 1
+
+    @property
+    def rows(self) -> int:
+        """Rows of a consumer."""
+        return self.block_m // self.parts
+
+    @property
+    def columns(self) -> int:
+        """Columns of a consumer."""
+        return self.block_n // self.b_parts
+
+    @property
+    def part_n(self) -> int:
+        """Columns that a consumer stores at a time."""
+        return self.columns // self.subtiles
+
+    @property
+    def cluster(self) -> int:
+        """CTAs that share their loads."""
+        return 1
+
+    @property
+    def elements(self) -> int:
+        """Elements of a stage."""
+        return (self.block_m + self.block_n) * self.block_k
 
     def of_step(self, factor: int) -> GroupedConfig:
         """The same with steps of so many times the columns."""
@@ -38,8 +68,7 @@ class GroupedConfig:
     @property
     def shared_bytes(self) -> int:
         """Shared memory for 16-bit elements, without the barriers."""
-        ring = self.stages * (self.block_m + self.block_n) * self.block_k
-        return 2 * (ring + self.buffers * self.block_m * self.block_n // self.subtiles)
+        return 2 * (self.stages * self.elements + self.buffers * self.block_m * self.block_n // self.subtiles)
 
 
 LARGE = GroupedConfig(128, 256, 64, stages=3, subtiles=2, buffers=2)
@@ -78,7 +107,7 @@ def choose_config(
 
     def microseconds(config: GroupedConfig, step: float, half: float, end: float) -> float:
         columns = -(-n // config.block_n)
-        part_m = config.part[0]
+        part_m = config.rows
         tiles = (group_rows + part_m - 1) // config.block_m if part_m < config.block_m else -(-group_rows // part_m)
         pairs = -(-columns // 2) if group_rows > tiles * config.block_m else 0
         jobs = tiles * columns + pairs

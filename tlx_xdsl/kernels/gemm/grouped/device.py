@@ -30,80 +30,81 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
-from .jobs import first_shared, group_end, job_of, seek, tiles_of_job
-from .parts import as_matrix, cut_at, multiply, pass_on, store_tile, tile_in_group
+from ..device import Ring, multiply_tile
+from .jobs import Groups, first_shared, group_end, job_of, seek, tiles_of_job
+from .parts import cut_at, pass_on, store_tile, tile_in_group
 
 
 @tlx_xdsl.jit
-def load_rows_step(
-    x_desc, w_desc, x, w, full, stage, group, off_m, off_n, off_k, both,
-    W_COLUMNS: tl.constexpr, SPLIT_N: tl.constexpr, BYTES: tl.constexpr,
-):  # fmt: skip
+def grouped_ring(a, b, form: tl.constexpr):
+    """The ring of these buffers."""
+    STAGES: tl.constexpr = form.tile.stages
+    tl.static_assert(STAGES >= 2, "a stage is given back when the next one is being multiplied")
+    return Ring(a, (b,), tlx.alloc_barriers(STAGES), tlx.alloc_barriers(STAGES, arrive_count=2), form)
+
+
+@tlx_xdsl.jit
+def load_rows_step(ring, x_desc, w_desc, stage, group, off_m, off_n, off_k, both):
     """Load what one product needs to a stage: one operand for both consumers, and each one's part of the other.
 
     `both` says whether the second consumer has anything to multiply.
     """
-    X_PARTS: tl.constexpr = 1 if SPLIT_N else 2
-    W_PARTS: tl.constexpr = 2 if SPLIT_N else 1
-    PART_M: tl.constexpr = as_matrix(x[0]).shape[0]
-    PART_N: tl.constexpr = as_matrix(w[0]).shape[0 if W_COLUMNS else 1]
-    PART_BYTES: tl.constexpr = BYTES * (PART_N if SPLIT_N else PART_M) // (X_PARTS * PART_M + W_PARTS * PART_N)
-    tlx.barrier_expect_bytes(full[stage], BYTES, pred=both)
-    tlx.barrier_expect_bytes(full[stage], BYTES - PART_BYTES, pred=not both)
-    for part in tl.static_range(X_PARTS):
-        where = (off_m + part * PART_M, off_k)
-        tlx.async_descriptor_load(x_desc, x[stage * X_PARTS + part], where, full[stage], pred=both if part else None)
-    for part in tl.static_range(W_PARTS):
-        column = off_n + part * PART_N
-        where = (group, column, off_k) if W_COLUMNS else (group, off_k, column)
-        tlx.async_descriptor_load(w_desc, w[stage * W_PARTS + part], where, full[stage], pred=both if part else None)
+    tile: tl.constexpr = ring.form.tile
+    full = ring.full
+    ELEMENT: tl.constexpr = tlx.size_of(tlx.dtype_of(x_desc))
+    PART: tl.constexpr = (tile.columns if tile.split_n else tile.rows) * tile.block_k
+    tlx.barrier_expect_bytes(full[stage], tile.elements * ELEMENT, pred=both)
+    tlx.barrier_expect_bytes(full[stage], (tile.elements - PART) * ELEMENT, pred=not both)
+    for part in tl.static_range(tile.parts):
+        where = (off_m + part * tile.rows, off_k)
+        x = ring.a[stage * tile.parts + part]
+        tlx.async_descriptor_load(x_desc, x, where, full[stage], pred=both if part else None)
+    for part in tl.static_range(tile.b_parts):
+        column = off_n + part * tile.columns
+        where = (group, column, off_k) if ring.form.b_columns else (group, off_k, column)
+        w = ring.b[0][stage * tile.b_parts + part]
+        tlx.async_descriptor_load(w_desc, w, where, full[stage], pred=both if part else None)
+
+
+@tlx_xdsl.jit
+def both_multiply(place, tile: tl.constexpr):
+    """Return whether the second consumer has a part of a tile: `place` are its first row and column, and their ends."""
+    off_m, off_n, end_m, end_n = place
+    return off_n + tile.columns < end_n if tile.split_n else off_m + tile.rows < end_m
 
 
 @tlx_xdsl.jit
 def ragged_rows(
-    x_desc, w_desc, out_desc, offsets, scale_x, scale_w, ROWS, GROUPS, N, K,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT_N: tl.constexpr,
-    NUM_STAGES: tl.constexpr, SUBTILES: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr,
-    W_COLUMNS: tl.constexpr,
+    x_desc, w_desc, out_desc, offsets, scale_x, scale_w, ROWS, GROUPS, N, K, FORM: tl.constexpr
 ):  # fmt: skip
     """out[t] = x[t] @ w[the group of t]. See the top of the file.
 
     `scale_x` (ROWS,) and `scale_w` (GROUPS, N) multiply the rows of x and the columns of w; both are None without.
     """
-    tl.static_assert(NUM_STAGES >= 2, "a stage is given back when the next one is being multiplied")
-    X_PARTS: tl.constexpr = 1 if SPLIT_N else 2
-    W_PARTS: tl.constexpr = 2 if SPLIT_N else 1
-    PART_M: tl.constexpr = BLOCK_M // X_PARTS
-    PART_N: tl.constexpr = BLOCK_N // W_PARTS
+    TILE: tl.constexpr = FORM.tile
     dtype: tl.constexpr = tlx.dtype_of(x_desc)
-    STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
-
     programs = tl.num_programs(0)
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    num_k = tl.cdiv(K, BLOCK_K)
+    tiles_n = tl.cdiv(N, TILE.block_n)
+    num_k = tl.cdiv(K, TILE.block_k)
+    groups = Groups(offsets, ROWS, GROUPS, tiles_n)
 
-    x = tlx.local_alloc((PART_M, BLOCK_K), dtype, X_PARTS * NUM_STAGES)
-    w = tlx.local_alloc((1, PART_N, BLOCK_K) if W_COLUMNS else (1, BLOCK_K, PART_N), dtype, W_PARTS * NUM_STAGES)
-    c = tlx.local_alloc((1, 1, PART_M, PART_N // SUBTILES), tlx.dtype_of(out_desc), 2 * BUFFERS)
-    full = tlx.alloc_barriers(NUM_STAGES)
-    empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=2)
+    x = tlx.local_alloc((TILE.rows, TILE.block_k), dtype, TILE.parts * TILE.stages)
+    w_shape: tl.constexpr = (1, TILE.columns, TILE.block_k) if FORM.b_columns else (1, TILE.block_k, TILE.columns)
+    w = tlx.local_alloc(w_shape, dtype, TILE.b_parts * TILE.stages)
+    c = tlx.local_alloc((1, 1, TILE.rows, TILE.part_n), tlx.dtype_of(out_desc), 2 * TILE.buffers)
+    ring = grouped_ring(x, w, FORM)
 
-    shared = first_shared(offsets, ROWS, GROUPS, tiles_n, BLOCK_M, PART_M)
+    shared = first_shared(groups, TILE)
     pid = tl.program_id(0)
-    first_place = (0, 0, 0, group_end(offsets, 0, 0, ROWS, GROUPS))
-    first_place = seek(job_of(pid, shared), first_place, offsets, ROWS, GROUPS, tiles_n, BLOCK_M, PART_M)
+    first_place = (0, 0, 0, group_end(groups, 0, 0))
+    first_place = seek(job_of(pid, shared), first_place, groups, TILE)
     # The first step of a program is loaded before the tasks begin.
     loaded = 0
     if first_place[0] < GROUPS:
-        off_m, off_n, end_m, end_n, _ = tiles_of_job(
-            pid, shared, first_place, tiles_n, N, BLOCK_M, BLOCK_N, PART_M, PART_N, GROUP_M
-        )
+        off_m, off_n, end_m, end_n, _ = tiles_of_job(pid, shared, first_place, tiles_n, N, TILE)
         if (off_m < end_m) & (off_n < end_n):
-            both = off_n + PART_N < end_n if SPLIT_N else off_m + PART_M < end_m
-            load_rows_step(
-                x_desc, w_desc, x, w, full, 0, first_place[0], off_m, off_n, 0, both,
-                W_COLUMNS, SPLIT_N, STAGE_BYTES,
-            )  # fmt: skip
+            both = both_multiply((off_m, off_n, end_m, end_n), TILE)
+            load_rows_step(ring, x_desc, w_desc, 0, first_place[0], off_m, off_n, 0, both)
             loaded = 1
 
     with tlx.async_tasks():
@@ -114,55 +115,46 @@ def ragged_rows(
             index = pid
             place = first_place
             while place[0] < GROUPS:
-                off_m, off_n, end_m, end_n, tiles = tiles_of_job(
-                    index, shared, place, tiles_n, N, BLOCK_M, BLOCK_N, PART_M, PART_N, GROUP_M
-                )
+                off_m, off_n, end_m, end_n, tiles = tiles_of_job(index, shared, place, tiles_n, N, TILE)
                 for _ in range(tiles):
-                    both = off_n + PART_N < end_n if SPLIT_N else off_m + PART_M < end_m
+                    both = both_multiply((off_m, off_n, end_m, end_n), TILE)
                     for k in range(first_k, tl.where((off_m < end_m) & (off_n < end_n), num_k, 0)):
-                        tlx.barrier_wait(empty[stage], phase ^ 1)
-                        load_rows_step(
-                            x_desc, w_desc, x, w, full, stage, place[0], off_m, off_n, k * BLOCK_K, both,
-                            W_COLUMNS, SPLIT_N, STAGE_BYTES,
-                        )  # fmt: skip
-                        stage, phase = next_place(stage, phase, NUM_STAGES)
+                        tlx.barrier_wait(ring.empty[stage], phase ^ 1)
+                        off_k = k * TILE.block_k
+                        load_rows_step(ring, x_desc, w_desc, stage, place[0], off_m, off_n, off_k, both)
+                        stage, phase = next_place(stage, phase, TILE.stages)
                     first_k = 0
-                    off_n += BLOCK_N
+                    off_n += TILE.block_n
                 index += programs
-                place = seek(job_of(index, shared), place, offsets, ROWS, GROUPS, tiles_n, BLOCK_M, PART_M)
+                place = seek(job_of(index, shared), place, groups, TILE)
 
         with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
             half: tl.constexpr = tlx.async_task_replica_id()
-            x_part: tl.constexpr = 0 if SPLIT_N else half
-            w_part: tl.constexpr = half if SPLIT_N else 0
+            x_part: tl.constexpr = 0 if TILE.split_n else half
+            w_part: tl.constexpr = half if TILE.split_n else 0
             stage = 0
             phase = 0
             index = pid
             place = first_place
             while place[0] < GROUPS:
-                off_m, off_n, end_m, end_n, tiles = tiles_of_job(
-                    index, shared, place, tiles_n, N, BLOCK_M, BLOCK_N, PART_M, PART_N, GROUP_M
-                )
+                off_m, off_n, end_m, end_n, tiles = tiles_of_job(index, shared, place, tiles_n, N, TILE)
                 for _ in range(tiles):
-                    row = off_m + x_part * PART_M
-                    column = off_n + w_part * PART_N
+                    row = off_m + x_part * TILE.rows
+                    column = off_n + w_part * TILE.columns
                     if (row < end_m) & (column < end_n):
-                        acc, stage, phase = multiply(
-                            x, w, full, empty, stage, phase, num_k, x_part, w_part, X_PARTS, W_PARTS,
-                            False, W_COLUMNS, NUM_STAGES,
-                        )  # fmt: skip
+                        (acc,), stage, phase = multiply_tile(ring, stage, phase, 0, num_k, x_part, w_part)
                         scales = None
                         if scale_x is not None:
-                            rows = row + tl.arange(0, PART_M)
+                            rows = row + tl.arange(0, TILE.rows)
                             scales = (tl.load(scale_x + rows, mask=rows < end_m, other=0.0), scale_w + place[0] * N)
-                        where = cut_at(end_m, row, PART_M)
-                        store_tile(acc, out_desc, c, half * BUFFERS, where, column, scales, N, SUBTILES, BUFFERS)
+                        where = cut_at(end_m, row, TILE.rows)
+                        store_tile(acc, out_desc, c, half, where, column, scales, N, TILE)
                     else:
                         steps = tl.where((off_m < end_m) & (off_n < end_n), num_k, 0)
-                        stage, phase = pass_on(full, empty, stage, phase, steps, NUM_STAGES)
-                    off_n += BLOCK_N
+                        stage, phase = pass_on(ring, stage, phase, steps)
+                    off_n += TILE.block_n
                 index += programs
-                place = seek(job_of(index, shared), place, offsets, ROWS, GROUPS, tiles_n, BLOCK_M, PART_M)
+                place = seek(job_of(index, shared), place, groups, TILE)
             tlx.async_descriptor_store_wait(0)
 
 
@@ -176,42 +168,36 @@ def group_of_tile(tile, offsets, ROWS, tiles):
 
 
 @tlx_xdsl.jit
-def load_sums_step(x_desc, y_desc, x, y, full, stage, row, end, off_m, off_n, BYTES: tl.constexpr):
+def load_sums_step(ring, x_desc, y_desc, stage, row, end, off_m, off_n):
     """Load the rows of a group from `row` on to a stage: zeros from `end` on."""
-    BLOCK_K: tl.constexpr = as_matrix(x[0]).shape[0]
-    PART_M: tl.constexpr = as_matrix(x[0]).shape[1]
-    where = cut_at(end, row, BLOCK_K)
-    tlx.barrier_expect_bytes(full[stage], BYTES)
-    tlx.async_descriptor_load(x_desc, x[stage * 2], (*where, off_m), full[stage])
-    tlx.async_descriptor_load(y_desc, y[stage], (*where, off_n), full[stage])
-    tlx.async_descriptor_load(x_desc, x[stage * 2 + 1], (*where, off_m + PART_M), full[stage])
+    tile: tl.constexpr = ring.form.tile
+    full = ring.full
+    where = cut_at(end, row, tile.block_k)
+    tlx.barrier_expect_bytes(full[stage], tile.elements * tlx.size_of(tlx.dtype_of(x_desc)))
+    tlx.async_descriptor_load(x_desc, ring.a[stage * 2], (*where, off_m), full[stage])
+    tlx.async_descriptor_load(y_desc, ring.b[0][stage], (*where, off_n), full[stage])
+    tlx.async_descriptor_load(x_desc, ring.a[stage * 2 + 1], (*where, off_m + tile.rows), full[stage])
 
 
 @tlx_xdsl.jit
-def ragged_sums(
-    x_desc, y_desc, out_desc, offsets, ROWS, GROUPS, M, N,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    NUM_STAGES: tl.constexpr, SUBTILES: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr,
-):  # fmt: skip
+def ragged_sums(x_desc, y_desc, out_desc, offsets, ROWS, GROUPS, M, N, FORM: tl.constexpr):
     """out[g] = x^T y over the rows of group g, of x (ROWS, M) and y (ROWS, N). See the top of the file.
 
     An empty group takes one step of zeros.
     """
-    tl.static_assert(NUM_STAGES >= 2, "a stage is given back when the next one is being multiplied")
-    PART_M: tl.constexpr = BLOCK_M // 2
+    TILE: tl.constexpr = FORM.tile
+    BLOCK_K: tl.constexpr = TILE.block_k
     dtype: tl.constexpr = tlx.dtype_of(x_desc)
-    STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
 
     pid = tl.program_id(0)
     programs = tl.num_programs(0)
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    tiles = tl.cdiv(M, BLOCK_M) * tiles_n
+    tiles_n = tl.cdiv(N, TILE.block_n)
+    tiles = tl.cdiv(M, TILE.block_m) * tiles_n
 
-    x = tlx.local_alloc((1, 1, BLOCK_K, PART_M), dtype, 2 * NUM_STAGES)
-    y = tlx.local_alloc((1, 1, BLOCK_K, BLOCK_N), dtype, NUM_STAGES)
-    c = tlx.local_alloc((1, PART_M, BLOCK_N // SUBTILES), tlx.dtype_of(out_desc), 2 * BUFFERS)
-    full = tlx.alloc_barriers(NUM_STAGES)
-    empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=2)
+    x = tlx.local_alloc((1, 1, BLOCK_K, TILE.rows), dtype, 2 * TILE.stages)
+    y = tlx.local_alloc((1, 1, BLOCK_K, TILE.block_n), dtype, TILE.stages)
+    c = tlx.local_alloc((1, TILE.rows, TILE.part_n), tlx.dtype_of(out_desc), 2 * TILE.buffers)
+    ring = grouped_ring(x, y, FORM)
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
@@ -219,12 +205,12 @@ def ragged_sums(
             phase = 0
             for tile in range(pid, GROUPS * tiles, programs):
                 group, start, end = group_of_tile(tile, offsets, ROWS, tiles)
-                off_m, off_n = tile_in_group(tile - group * tiles, M, tiles_n, BLOCK_M, BLOCK_N, GROUP_M)
+                in_group = tile - group * tiles
+                off_m, off_n = tile_in_group(in_group, M, tiles_n, TILE.block_m, TILE.block_n, TILE.group_m)
                 for k in range(max(tl.cdiv(end - start, BLOCK_K), 1)):
-                    tlx.barrier_wait(empty[stage], phase ^ 1)
-                    row = start + k * BLOCK_K
-                    load_sums_step(x_desc, y_desc, x, y, full, stage, row, end, off_m, off_n, STAGE_BYTES)
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                    tlx.barrier_wait(ring.empty[stage], phase ^ 1)
+                    load_sums_step(ring, x_desc, y_desc, stage, start + k * BLOCK_K, end, off_m, off_n)
+                    stage, phase = next_place(stage, phase, TILE.stages)
 
         with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
             half: tl.constexpr = tlx.async_task_replica_id()
@@ -232,11 +218,9 @@ def ragged_sums(
             phase = 0
             for tile in range(pid, GROUPS * tiles, programs):
                 group, start, end = group_of_tile(tile, offsets, ROWS, tiles)
-                off_m, off_n = tile_in_group(tile - group * tiles, M, tiles_n, BLOCK_M, BLOCK_N, GROUP_M)
+                in_group = tile - group * tiles
+                off_m, off_n = tile_in_group(in_group, M, tiles_n, TILE.block_m, TILE.block_n, TILE.group_m)
                 num_k = max(tl.cdiv(end - start, BLOCK_K), 1)
-                acc, stage, phase = multiply(
-                    x, y, full, empty, stage, phase, num_k, half, 0, 2, 1, True, False, NUM_STAGES
-                )  # fmt: skip
-                where = (group, off_m + half * PART_M)
-                store_tile(acc, out_desc, c, half * BUFFERS, where, off_n, None, N, SUBTILES, BUFFERS)
+                (acc,), stage, phase = multiply_tile(ring, stage, phase, 0, num_k, half)
+                store_tile(acc, out_desc, c, half, (group, off_m + half * TILE.rows), off_n, None, N, TILE)
             tlx.async_descriptor_store_wait(0)

@@ -17,6 +17,8 @@ group once: O(jobs + groups), each offset a load that the L1 cache has after the
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
 
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
@@ -26,55 +28,64 @@ LANES = tl.constexpr(256)
 """Groups that are counted at a time."""
 
 
-@tlx_xdsl.jit
-def group_end(offsets, group, start, ROWS, GROUPS):
-    """The end of the group that begins at `start`; not before that, nor after the last of all ROWS rows."""
-    end = tl.load(offsets + min(group, GROUPS - 1))
-    return min(max(end, start), ROWS)
+class Groups(NamedTuple):
+    """`count` groups of `rows` rows altogether, which end at `offsets`, and tiles along N."""
+
+    offsets: Any
+    rows: Any
+    count: Any
+    tiles_n: Any
 
 
 @tlx_xdsl.jit
-def rows_of_tiles(rows, BLOCK_M: tl.constexpr, PART_M: tl.constexpr):
-    """Rows of tiles of which both consumers have a part; up to PART_M rows of the group may be left."""
-    return (rows + PART_M - 1) // BLOCK_M if PART_M < BLOCK_M else tl.cdiv(rows, BLOCK_M)
+def group_end(groups, group, start):
+    """The end of the group that begins at `start`; not before that, nor after the last of all rows."""
+    end = tl.load(groups.offsets + min(group, groups.count - 1))
+    return min(max(end, start), groups.rows)
 
 
 @tlx_xdsl.jit
-def count_jobs(rows, tiles_n, BLOCK_M: tl.constexpr, PART_M: tl.constexpr):
+def rows_of_tiles(rows, tile: tl.constexpr):
+    """Rows of tiles of which both consumers have a part; up to a consumer's rows of the group may be left."""
+    return (rows + tile.rows - 1) // tile.block_m if tile.rows < tile.block_m else tl.cdiv(rows, tile.block_m)
+
+
+@tlx_xdsl.jit
+def count_jobs(rows, tiles_n, tile: tl.constexpr):
     """Jobs of a group: its tiles, and pairs of tiles of the rows that are left."""
-    tiles_m = rows_of_tiles(rows, BLOCK_M, PART_M)
-    return tiles_m * tiles_n + tl.where(rows > tiles_m * BLOCK_M, tl.cdiv(tiles_n, 2), 0)
+    tiles_m = rows_of_tiles(rows, tile)
+    return tiles_m * tiles_n + tl.where(rows > tiles_m * tile.block_m, tl.cdiv(tiles_n, 2), 0)
 
 
 @tlx_xdsl.jit
-def seek(job, place, offsets, ROWS, GROUPS, tiles_n, BLOCK_M: tl.constexpr, PART_M: tl.constexpr):
+def seek(job, place, groups, tile: tl.constexpr):
     """The place of the group that has `job`, from that of an earlier one on: group, first job, first row, end.
 
-    The group is GROUPS when all jobs come before.
+    The group is `groups.count` when all jobs come before.
     """
     group, first, start, end = place
-    jobs = count_jobs(end - start, tiles_n, BLOCK_M, PART_M)
-    while (group < GROUPS) & (job >= first + jobs):
+    jobs = count_jobs(end - start, groups.tiles_n, tile)
+    while (group < groups.count) & (job >= first + jobs):
         group += 1
         first += jobs
         start = end
-        end = group_end(offsets, group, start, ROWS, GROUPS)
-        jobs = count_jobs(end - start, tiles_n, BLOCK_M, PART_M)
+        end = group_end(groups, group, start)
+        jobs = count_jobs(end - start, groups.tiles_n, tile)
     return group, first, start, end
 
 
 @tlx_xdsl.jit
-def first_shared(offsets, ROWS, GROUPS, tiles_n, BLOCK_M: tl.constexpr, PART_M: tl.constexpr):
+def first_shared(groups, tile: tl.constexpr):
     """The first job of the last round, if that has jobs for half of the programs at most; else the number of jobs.
 
     Whatever it is, all jobs are computed, so offsets that fall do no harm.
     """
     jobs = 0
-    for first in range(0, GROUPS, LANES):
-        groups = first + tl.arange(0, LANES)
-        ends = tl.load(offsets + groups, mask=groups < GROUPS, other=0)
-        starts = tl.load(offsets + groups - 1, mask=(groups > 0) & (groups < GROUPS), other=0)
-        jobs += tl.sum(count_jobs(tl.maximum(tl.minimum(ends, ROWS) - starts, 0), tiles_n, BLOCK_M, PART_M))
+    for first in range(0, groups.count, LANES):
+        some = first + tl.arange(0, LANES)
+        ends = tl.load(groups.offsets + some, mask=some < groups.count, other=0)
+        starts = tl.load(groups.offsets + some - 1, mask=(some > 0) & (some < groups.count), other=0)
+        jobs += tl.sum(count_jobs(tl.maximum(tl.minimum(ends, groups.rows) - starts, 0), groups.tiles_n, tile))
     rest = jobs % tl.num_programs(0)
     return tl.where(rest * 2 <= tl.num_programs(0), jobs - rest, jobs)
 
@@ -86,26 +97,25 @@ def job_of(index, shared):
 
 
 @tlx_xdsl.jit
-def tiles_of_job(
-    index, shared, place, tiles_n, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    PART_M: tl.constexpr, PART_N: tl.constexpr, GROUP_M: tl.constexpr,
-):  # fmt: skip
+def tiles_of_job(index, shared, place, tiles_n, N, tile: tl.constexpr):
     """First row and column of what an index has to compute, their ends, and how many tiles side by side there are.
 
     Where a first one is not before its end, there is nothing.
     """
     _, first, start, end = place
-    tiles_m = rows_of_tiles(end - start, BLOCK_M, PART_M)
+    tiles_m = rows_of_tiles(end - start, tile)
     in_group = job_of(index, shared) - first
     pair = in_group - tiles_m * tiles_n
     in_tiles = tl.where(pair < 0, in_group, 0)
-    row, off_n = tile_in_group(in_tiles, tl.maximum(tiles_m, 1) * BLOCK_M, tiles_n, BLOCK_M, BLOCK_N, GROUP_M)
+    row, off_n = tile_in_group(
+        in_tiles, tl.maximum(tiles_m, 1) * tile.block_m, tiles_n, tile.block_m, tile.block_n, tile.group_m
+    )
     half = tl.maximum(index - shared, 0) % 2
-    off_m = start + tl.where(pair < 0, row, tiles_m * BLOCK_M)
-    if PART_N < BLOCK_N:  # there are no pairs
-        off_n += half * PART_N
-        return off_m, off_n, end, tl.where(index < shared, N, min(N, off_n + PART_N)), 1
-    off_n = tl.where(pair < 0, off_n, (2 * pair + half) * BLOCK_N)
-    off_m += tl.where(pair < 0, half * PART_M, 0)
-    end_m = tl.where(index < shared, end, min(end, off_m + PART_M))
+    off_m = start + tl.where(pair < 0, row, tiles_m * tile.block_m)
+    if tile.split_n:  # there are no pairs
+        off_n += half * tile.columns
+        return off_m, off_n, end, tl.where(index < shared, N, min(N, off_n + tile.columns)), 1
+    off_n = tl.where(pair < 0, off_n, (2 * pair + half) * tile.block_n)
+    off_m += tl.where(pair < 0, half * tile.rows, 0)
+    end_m = tl.where(index < shared, end, min(end, off_m + tile.rows))
     return off_m, off_n, end_m, N, tl.where((pair < 0) | (index >= shared), 1, 2)

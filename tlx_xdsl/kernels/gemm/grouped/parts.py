@@ -1,4 +1,4 @@
-"""Parts of the grouped GEMM kernels: the place of a tile, a consumer's loop, the end of a tile.
+"""Parts of the grouped GEMM kernels: the place of a tile, and its end.
 
 Ragged descriptors. Rows of groups that follow each other are one tensor, and a group ends where only the kernel knows,
 but TMA cuts at the end of a tensor alone. So the tensor (rows, columns) is described as one of (2^31, 2^31, 2^30,
@@ -29,12 +29,6 @@ FAR = tl.constexpr(1 << 30)
 
 
 @tlx_xdsl.jit
-def as_matrix(buffer):
-    """A buffer of (..., rows, columns), whose first extents are 1, as (rows, columns)."""
-    return tlx.local_reshape(buffer, buffer.shape[-2:])
-
-
-@tlx_xdsl.jit
 def cut_at(end, row, BLOCK: tl.constexpr):
     """The first coordinates of the block of BLOCK rows at `row` in a ragged descriptor, cut at `end`.
 
@@ -55,44 +49,12 @@ def tile_in_group(tile, rows, tiles_n, BLOCK_M: tl.constexpr, BLOCK_N: tl.conste
 
 
 @tlx_xdsl.jit
-def multiply(
-    a, b, full, empty, stage, phase, num_k, a_part: tl.constexpr, b_part: tl.constexpr,
-    A_PARTS: tl.constexpr, B_PARTS: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
-    NUM_STAGES: tl.constexpr,
-):  # fmt: skip
-    """A consumer's part of a tile, over num_k >= 1 steps of the ring, and the place after them."""
-    # The first product overwrites the sums: no zeros, and no condition in the loop.
-    tlx.barrier_wait(full[stage], phase)
-    acc = tlx.async_dot(
-        operand(as_matrix(a[stage * A_PARTS + a_part]), A_COLUMNS),
-        operand(as_matrix(b[stage * B_PARTS + b_part]), B_COLUMNS),
-    )
-    before = stage
-    stage, phase = next_place(stage, phase, NUM_STAGES)
-    for _ in range(1, num_k):
-        tlx.barrier_wait(full[stage], phase)
-        acc = tlx.async_dot(
-            operand(as_matrix(a[stage * A_PARTS + a_part]), A_COLUMNS),
-            operand(as_matrix(b[stage * B_PARTS + b_part]), B_COLUMNS),
-            acc,
-        )
-        # One product stays in flight; the one before it is done, so its stage can be refilled.
-        acc = tlx.async_dot_wait(1, acc)
-        tlx.barrier_arrive(empty[before])
-        before = stage
-        stage, phase = next_place(stage, phase, NUM_STAGES)
-    acc = tlx.async_dot_wait(0, acc)
-    tlx.barrier_arrive(empty[before])
-    return acc, stage, phase
-
-
-@tlx_xdsl.jit
-def pass_on(full, empty, stage, phase, num_k, NUM_STAGES: tl.constexpr):
+def pass_on(ring, stage, phase, num_k):
     """Give num_k stages back unread, each when it has arrived: earlier, this would count for the turn before."""
     for _ in range(num_k):
-        tlx.barrier_wait(full[stage], phase)
-        tlx.barrier_arrive(empty[stage])
-        stage, phase = next_place(stage, phase, NUM_STAGES)
+        tlx.barrier_wait(ring.full[stage], phase)
+        tlx.barrier_arrive(ring.empty[stage])
+        stage, phase = next_place(stage, phase, ring.form.tile.stages)
     return stage, phase
 
 
@@ -101,7 +63,7 @@ def store_part(part, desc, buffer, where, IS_FREE: tl.constexpr):
     """Store columns of a tile from registers, through a buffer that only this task uses."""
     if not IS_FREE:
         tlx.async_descriptor_store_wait(0)
-    tlx.local_store(as_matrix(buffer), part)
+    tlx.local_store(operand(buffer, False), part)
     tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
     tlx.async_descriptor_store(desc, buffer, where)
 
@@ -117,16 +79,18 @@ def scaled(part, scales, column, N):
 
 
 @tlx_xdsl.jit
-def store_tile(acc, desc, c, first, where, column, scales, N, SUBTILES: tl.constexpr, BUFFERS: tl.constexpr):
-    """Store a consumer's part of a tile in SUBTILES parts; `where` are its coordinates before the column."""
+def store_tile(acc, desc, c, consumer: tl.constexpr, where, column, scales, N, tile: tl.constexpr):
+    """Store a consumer's part of a tile in one part or two; `where` are its coordinates before the column."""
     dtype: tl.constexpr = tlx.dtype_of(desc)
-    if SUBTILES == 1:
-        store_part(scaled(acc, scales, column, N).to(dtype), desc, c[first], (*where, column), False)
+    BUFFERS: tl.constexpr = tile.buffers
+    FIRST: tl.constexpr = consumer * BUFFERS
+    if tile.subtiles == 1:
+        store_part(scaled(acc, scales, column, N).to(dtype), desc, c[FIRST], (*where, column), False)
     else:
         PART_N: tl.constexpr = acc.shape[1] // 2
         left, right = tl.split(tl.permute(tl.reshape(acc, (acc.shape[0], 2, PART_N)), (0, 2, 1)))
-        store_part(scaled(left, scales, column, N).to(dtype), desc, c[first], (*where, column), False)
+        store_part(scaled(left, scales, column, N).to(dtype), desc, c[FIRST], (*where, column), False)
         column += PART_N
         # The wait before the first part was for all stores of this task.
         right = scaled(right, scales, column, N).to(dtype)
-        store_part(right, desc, c[first + BUFFERS - 1], (*where, column), BUFFERS == 2)
+        store_part(right, desc, c[FIRST + BUFFERS - 1], (*where, column), BUFFERS == 2)

@@ -30,15 +30,14 @@ from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
 from tlx_xdsl.kernels.operators import gemm as operators
 
-from ..device import order_of_tiles
-from .config import STEP, ScaledConfig, Sums, choose_config
+from ..device import sizes_of
+from .config import STEP, ScaledConfig, ScaledForm, Scaling, Sums, choose_config
 from .device import scaled_cooperative
 from .mixed import mixed_launch
 from .operands import (
     NAME,
     OUT_DTYPES,
     SOURCES,
-    Scaling,
     descriptor,
     factors,
     lines_of_scales,
@@ -48,6 +47,7 @@ from .operands import (
     scaling_of,
 )
 from .pingpong import scaled_pingpong
+from .scales import Strides
 
 
 def scaled_gemm(
@@ -119,33 +119,13 @@ def scaled_gemm_launch(
         "c_desc": descriptor(target, (chosen.rows, chosen.strip_n)),
         "scale_a": lines[0] if lines else scale_a,
         "scale_b": lines[1] if lines else scale_b,
-        "M": m,
-        "N": n,
-        "K": k,
-        **_scale_strides(scaling, by_a, by_b),
-        **order_of_tiles(*tiles, chosen.group_m),
+        "sizes": sizes_of((m, n, k), tiles, chosen.group_m),
+        "strides": _scale_strides(scaling, by_a, by_b),
     }
-    constexprs: dict[str, Any] = {
-        "BLOCK_M": chosen.block_m,
-        "BLOCK_N": chosen.block_n,
-        "NUM_STAGES": chosen.stages,
-        "STRIPS": chosen.strips,
-        "BUFFERS": chosen.buffers,
-        "GROUP_M": chosen.group_m,
-        "PER_ROW": scaling == "rows",
-    }
-    kernel = scaled_pingpong
-    if chosen.schedule == "cooperative":
-        kernel = scaled_cooperative
-        constexprs |= {
-            "SPLIT_COLUMNS": chosen.split_columns,
-            "EXACT": exact,
-            "PER_BLOCK": scaling == "blocks",
-            "STAGED": lines is not None,
-            "TURNS": exact and chosen.turns,
-        }
+    form = ScaledForm(chosen, exact, scaling, lines is not None)
+    kernel = scaled_cooperative if chosen.schedule == "cooperative" else scaled_pingpong
     grid = (min(prod(tiles), programs or processors),)
-    return Launch(kernel, grid, arguments, constexprs, left.device, sources=SOURCES)
+    return Launch(kernel, grid, arguments, {"FORM": form}, left.device, sources=SOURCES)
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
@@ -175,9 +155,6 @@ def _sums(fast: bool, scaling: Scaling) -> Sums:
     return "fast" if fast else "blocks" if scaling == "blocks" else "exact"
 
 
-def _scale_strides(scaling: Scaling, scale_a: Operand, scale_b: Operand) -> dict[str, int]:
+def _scale_strides(scaling: Scaling, scale_a: Operand, scale_b: Operand) -> Strides:
     """Elements between the scales of neighbours: along the rows and steps of A, the steps and columns of B."""
-    if scaling == "tensors":
-        return {"A_ROWS": 0, "A_STEPS": 0, "B_STEPS": 0, "B_COLUMNS": 0}
-    (a_rows, a_steps), (b_steps, b_columns) = scale_a.strides, scale_b.strides
-    return {"A_ROWS": a_rows, "A_STEPS": a_steps, "B_STEPS": b_steps, "B_COLUMNS": b_columns}
+    return Strides(0, 0, 0, 0) if scaling == "tensors" else Strides(*scale_a.strides, *scale_b.strides)

@@ -19,6 +19,9 @@ from ..tiles import SHARED_BYTES
 
 Schedule = Literal["cooperative", "pingpong"]
 
+Scaling = Literal["tensors", "rows", "blocks"]
+"""What has a scale: an operand, a row or column, or a block."""
+
 Sums = Literal["fast", "exact", "blocks"]
 """What is a sum of the tensor cores: all along K, a step, or a step that is then multiplied by scales of blocks."""
 
@@ -54,14 +57,24 @@ class ScaledConfig:
     turns: bool = False
 
     @property
+    def parts(self) -> int:
+        """Blocks of rows of A in a stage: one for each consumer that has rows of its own."""
+        return 2 if self.schedule == "cooperative" and not self.split_columns else 1
+
+    @property
+    def b_parts(self) -> int:
+        """Blocks of columns of B in a stage, of all columns of a consumer."""
+        return 2 if self.split_columns else 1
+
+    @property
     def rows(self) -> int:
         """Rows of a consumer, which are those of a copy of A and C."""
-        return self.block_m // 2 if self.schedule == "cooperative" and not self.split_columns else self.block_m
+        return self.block_m // self.parts
 
     @property
     def columns(self) -> int:
         """Columns of a consumer."""
-        return self.block_n // 2 if self.split_columns else self.block_n
+        return self.block_n // self.b_parts
 
     @property
     def strip_n(self) -> int:
@@ -71,6 +84,11 @@ class ScaledConfig:
     def b_rows(self, exact: bool) -> int:
         """Columns of C for which one copy brings B."""
         return self.strip_n if exact else self.columns
+
+    @property
+    def cluster(self) -> int:
+        """CTAs that share their loads."""
+        return 1
 
     def stage_bytes(self, sums: Sums) -> int:
         """Bytes of shared memory of a stage: tiles of A and B, and a step's scales of blocks."""
@@ -91,6 +109,36 @@ class ScaledConfig:
     def tiles(self, m: int, n: int) -> tuple[int, int]:
         """Tiles of C along M and along N."""
         return -(-m // self.block_m), -(-n // self.block_n)
+
+
+@dataclass(frozen=True)
+class ScaledForm:
+    """Constants of a scaled product: its tile, whether each step is a sum of its own, and what has a scale.
+
+    With `staged` the producer loads scales of blocks.
+    """
+
+    tile: ScaledConfig
+    exact: bool
+    scaling: Scaling
+    staged: bool = False
+    a_columns = False
+    b_columns = True
+
+    @property
+    def strips(self) -> int:
+        """Strips of a consumer's columns, each of which has its own products."""
+        return self.tile.strips if self.exact else 1
+
+    @property
+    def turns(self) -> bool:
+        """Return whether consumers issue sums in turns."""
+        return self.exact and self.tile.turns
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of columns of a tile that have a scale each."""
+        return -(-self.tile.block_n // STEP)
 
 
 CONFIGS = {

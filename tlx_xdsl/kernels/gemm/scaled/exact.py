@@ -25,116 +25,83 @@ The first strip of the last step is stored while the tensor cores compute the se
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
+from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
 
-from ..device import store_part
-from .scales import added, scaled, staged_scales, step_scales, tile_scales
+from .scales import added, staged_scales, step_scales, store_strip, tile_scales
 
 
 @tlx_xdsl.jit
-def strip_sums(a_tile, b_tile, CONSUMER: tl.constexpr, TURNS: tl.constexpr):
-    """The sums of one step and one strip, in flight."""
-    if TURNS:
-        tlx.named_barrier_wait(CONSUMER, TURN_THREADS)
+def strip_sums(a_tile, b_tile, CONSUMER: tl.constexpr, CONSUMERS: tl.constexpr):
+    """The sums of one step and one strip, in flight; CONSUMERS issue theirs in turns."""
+    wait_for_turn(CONSUMER, CONSUMERS)
     sums = tlx.async_dot(a_tile, tlx.local_trans(b_tile))
-    if TURNS:
-        tlx.named_barrier_arrive(1 - CONSUMER, TURN_THREADS)
+    call_next(CONSUMER, CONSUMERS)
     return sums
 
 
 @tlx_xdsl.jit
-def end_scales(
-    scales, row, column, M, N, ROWS: tl.constexpr, STRIP_N: tl.constexpr, STRIPS: tl.constexpr,
-    PER_ROW: tl.constexpr, PER_BLOCK: tl.constexpr,
-):  # fmt: skip
-    """`tile_scales`, or zeros that are not used."""
-    if PER_BLOCK:
-        return 0.0, 0.0, 0.0
-    return tile_scales(scales, row, column, M, N, ROWS, STRIP_N, STRIPS, PER_ROW)
-
-
-@tlx_xdsl.jit
-def store_strip(
-    total, by_rows, by_columns, c_desc, buffer, row, column,
-    PER_ROW: tl.constexpr, PER_BLOCK: tl.constexpr, IS_FREE: tl.constexpr,
-):  # fmt: skip
-    """Multiply a strip by the scales of the tile, if they are no blocks', and store it."""
-    if not PER_BLOCK:
-        total = scaled(total, by_rows, by_columns, PER_ROW)
-    store_part(total.to(tlx.dtype_of(c_desc)), c_desc, buffer, row, column, IS_FREE)
-
-
-@tlx_xdsl.jit
-def exact_tile(
-    buffers, barriers, scales, staged, c_desc, row, column, M, N, num_k, stage, phase,
-    A_PARTS: tl.constexpr, A_PART: tl.constexpr, B_PARTS: tl.constexpr, B_PART: tl.constexpr, BLOCKS: tl.constexpr,
-    NUM_STAGES: tl.constexpr, STRIPS: tl.constexpr, BUFFERS: tl.constexpr, CONSUMER: tl.constexpr,
-    PER_ROW: tl.constexpr, PER_BLOCK: tl.constexpr, STAGED: tl.constexpr, TURNS: tl.constexpr,
-):  # fmt: skip
-    """Compute and store a consumer's part of a tile, from a stage on.
-
-    The consumer reads part A_PART of the A_PARTS that a stage has of A, and the strips from B_PART on of the B_PARTS of
-    B. Returns the next stage and its phase.
-    """
-    a, b, c = buffers
-    full, empty = barriers
+def exact_tile(ring, scales, c_desc, c, row, column, num_k, stage, phase, CONSUMER: tl.constexpr):
+    """Compute and store a consumer's part of a tile, from a stage on. Returns the next stage and its phase."""
+    form: tl.constexpr = ring.form
+    STRIPS: tl.constexpr = form.strips
+    STAGED: tl.constexpr = form.staged
+    PER_BLOCK: tl.constexpr = form.scaling == "blocks"
+    BUFFERS: tl.constexpr = form.tile.buffers
     FIRST: tl.constexpr = CONSUMER * BUFFERS
-    ROWS: tl.constexpr = a[0].shape[0]
-    STRIP_N: tl.constexpr = b[0].shape[0]
-    left = tl.zeros((ROWS, STRIP_N), tl.float32)
+    A_PART: tl.constexpr = CONSUMER if form.tile.parts == 2 else 0
+    B_PART: tl.constexpr = (CONSUMER if form.tile.b_parts == 2 else 0) * STRIPS
+    A_PARTS: tl.constexpr = form.tile.parts
+    B_PARTS: tl.constexpr = form.tile.b_parts * STRIPS
+    TURNS: tl.constexpr = 2 if form.turns else 1
+    a, b = ring.a, ring.b[0]
+    left = tl.zeros((form.tile.rows, form.tile.strip_n), tl.float32)
     right = left
     if not STAGED:
-        by_rows, by_left, by_right = step_scales(scales, row, column, M, N, 0, ROWS, STRIPS, STRIP_N, PER_BLOCK)
+        by_rows, by_left, by_right = step_scales(scales, row, column, 0, form)
     for k in range(1, num_k):
         if not STAGED:
-            following = step_scales(scales, row, column, M, N, k, ROWS, STRIPS, STRIP_N, PER_BLOCK)
-        tlx.barrier_wait(full[stage * STRIPS], phase)
+            following = step_scales(scales, row, column, k, form)
+        tlx.barrier_wait(ring.full[stage * STRIPS], phase)
         a_tile = a[stage * A_PARTS + A_PART]
         step = strip_sums(a_tile, b[stage * B_PARTS + B_PART], CONSUMER, TURNS)
         if STAGED:
-            by_rows, by_left, by_right = staged_scales(
-                staged, stage, k - 1, scales[2], A_PART, B_PART, ROWS, STRIPS, STRIP_N, BLOCKS
-            )  # fmt: skip
+            by_rows, by_left, by_right = staged_scales(scales, stage, k - 1, A_PART, B_PART, form)
         step = tlx.async_dot_wait(0, step)
         if STRIPS == 1:
-            tlx.barrier_arrive(empty[stage])
+            tlx.barrier_arrive(ring.empty[stage])
         left = added(left, step, by_rows, by_left, PER_BLOCK)
         if STRIPS == 2:
-            tlx.barrier_wait(full[stage * STRIPS + 1], phase)
+            tlx.barrier_wait(ring.full[stage * STRIPS + 1], phase)
             step = strip_sums(a_tile, b[stage * B_PARTS + B_PART + 1], CONSUMER, TURNS)
             step = tlx.async_dot_wait(0, step)
-            tlx.barrier_arrive(empty[stage])
+            tlx.barrier_arrive(ring.empty[stage])
             right = added(right, step, by_rows, by_right, PER_BLOCK)
         if not STAGED:
             by_rows, by_left, by_right = following
-        stage, phase = next_place(stage, phase, NUM_STAGES)
+        stage, phase = next_place(stage, phase, form.tile.stages)
 
-    of_tile = end_scales(scales, row, column, M, N, ROWS, STRIP_N, STRIPS, PER_ROW, PER_BLOCK)
+    of_tile = tile_scales(scales, row, column, form)
     if not STAGED:
         # Loaded again (from the L1 cache), not carried: Triton would give what the loop carries the layout of a load,
         # and convert it here.
-        by_rows, by_left, by_right = step_scales(scales, row, column, M, N, num_k - 1, ROWS, STRIPS, STRIP_N, PER_BLOCK)
-    tlx.barrier_wait(full[stage * STRIPS], phase)
+        by_rows, by_left, by_right = step_scales(scales, row, column, num_k - 1, form)
+    tlx.barrier_wait(ring.full[stage * STRIPS], phase)
     a_tile = a[stage * A_PARTS + A_PART]
     step = strip_sums(a_tile, b[stage * B_PARTS + B_PART], CONSUMER, TURNS)
     if STAGED:
-        by_rows, by_left, by_right = staged_scales(
-            staged, stage, num_k - 1, scales[2], A_PART, B_PART, ROWS, STRIPS, STRIP_N, BLOCKS
-        )  # fmt: skip
+        by_rows, by_left, by_right = staged_scales(scales, stage, num_k - 1, A_PART, B_PART, form)
     step = tlx.async_dot_wait(0, step)
     left = added(left, step, by_rows, by_left, PER_BLOCK)
     if STRIPS == 2:
-        tlx.barrier_wait(full[stage * STRIPS + 1], phase)
+        tlx.barrier_wait(ring.full[stage * STRIPS + 1], phase)
         step = strip_sums(a_tile, b[stage * B_PARTS + B_PART + 1], CONSUMER, TURNS)
     else:
-        tlx.barrier_arrive(empty[stage])
-    store_strip(left, of_tile[0], of_tile[1], c_desc, c[FIRST], row, column, PER_ROW, PER_BLOCK, False)
+        tlx.barrier_arrive(ring.empty[stage])
+    store_strip(left, of_tile[0], of_tile[1], c_desc, c[FIRST], row, column, form.scaling, False)
     if STRIPS == 2:
         step = tlx.async_dot_wait(0, step)
-        tlx.barrier_arrive(empty[stage])
+        tlx.barrier_arrive(ring.empty[stage])
         right = added(right, step, by_rows, by_right, PER_BLOCK)
-        store_strip(
-            right, of_tile[0], of_tile[2], c_desc, c[FIRST + BUFFERS - 1], row, column + STRIP_N,
-            PER_ROW, PER_BLOCK, BUFFERS == 2,
-        )  # fmt: skip
-    return next_place(stage, phase, NUM_STAGES)
+        buffer, at = c[FIRST + BUFFERS - 1], column + form.tile.strip_n
+        store_strip(right, of_tile[0], of_tile[2], c_desc, buffer, row, at, form.scaling, BUFFERS == 2)
+    return next_place(stage, phase, form.tile.stages)

@@ -18,7 +18,7 @@ from typing import Any
 from tlx_xdsl.kernels.calls.launching import Launch, check_hopper, multiprocessors
 from tlx_xdsl.kernels.calls.operands import Operand, check_places
 
-from ..device import order_of_tiles
+from ..device import sizes_of
 from ..tiles import SHARED_BYTES
 from .config import OTHER_BYTES, STEP, ScaledConfig
 from .mixed_device import scaled_mixed
@@ -64,19 +64,14 @@ def mixed_launch(
     if (chosen.schedule, chosen.block_n, chosen.split_columns) != ("cooperative", BLOCK_N, True):
         raise ValueError(f"{NAME}: argument 'config': expected split columns and {BLOCK_N} of them, got {chosen}")
     one_scale = prod(by_columns.shape) == 1
-    steps, columns = (0, 0) if one_scale else by_columns.strides
     tiles = chosen.tiles(m, n)
     arguments = {
         "a_desc": descriptor(left, (chosen.block_m, STEP)),
         "b_desc": descriptor(right, (chosen.columns, STEP), "columns"),
         "c_desc": descriptor(target, (chosen.block_m, chosen.columns)),
         "scale_b": scale_b,
-        "M": m,
-        "N": n,
-        "K": k,
-        "B_STEPS": steps,
-        "B_COLUMNS": columns,
-        **order_of_tiles(*tiles, chosen.group_m),
+        "sizes": sizes_of((m, n, k), tiles, chosen.group_m),
+        "strides": (0, 0) if one_scale else by_columns.strides,
     }
     constexprs = {
         "BLOCK_M": chosen.block_m,

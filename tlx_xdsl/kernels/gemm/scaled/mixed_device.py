@@ -45,19 +45,17 @@ def column_scales(scale_b, column, N, k, strides, COLUMNS_PER_SCALE: tl.constexp
 
 @tlx_xdsl.jit
 def scaled_mixed(
-    a_desc, b_desc, c_desc, scale_b, M, N, K, B_STEPS, B_COLUMNS, GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT,
-    BLOCK_M: tl.constexpr, NUM_STAGES: tl.constexpr, GROUP_M: tl.constexpr,
-    COLUMNS_PER_SCALE: tl.constexpr, PER_BLOCK: tl.constexpr,
+    a_desc, b_desc, c_desc, scale_b, sizes, strides, BLOCK_M: tl.constexpr, NUM_STAGES: tl.constexpr,
+    GROUP_M: tl.constexpr, COLUMNS_PER_SCALE: tl.constexpr, PER_BLOCK: tl.constexpr,
 ):  # fmt: skip
     """C = A @ (B * scale_b), by tiles of BLOCK_M x 128: 64 columns for each consumer. See the top of the file."""
     BLOCK_N: tl.constexpr = 2 * ROWS
     dtype: tl.constexpr = tlx.dtype_of(a_desc)
     STAGE_BYTES: tl.constexpr = (BLOCK_M * tlx.size_of(dtype) + BLOCK_N) * STEP
-    order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
     pid = tl.program_id(0)
     programs = tl.num_programs(0)
-    num_tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
-    num_k = tl.cdiv(K, STEP)
+    num_tiles = tl.cdiv(sizes.m, BLOCK_M) * tl.cdiv(sizes.n, BLOCK_N)
+    num_k = tl.cdiv(sizes.k, STEP)
 
     a = tlx.local_alloc((BLOCK_M, STEP), dtype, NUM_STAGES)
     b = tlx.local_alloc((ROWS, STEP), tlx.dtype_of(b_desc), 2 * NUM_STAGES)
@@ -70,7 +68,7 @@ def scaled_mixed(
             stage = 0
             phase = 0
             for tile in range(pid, num_tiles, programs):
-                off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
+                off_m, off_n = tile_offsets(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M)
                 for k in range(num_k):
                     tlx.barrier_wait(empty[stage], phase ^ 1)
                     load_step(a_desc, b_desc, a, b, full, stage, off_m, off_n, k * STEP, STAGE_BYTES)
@@ -78,18 +76,17 @@ def scaled_mixed(
 
         with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
             half: tl.constexpr = tlx.async_task_replica_id()
-            strides = (B_STEPS, B_COLUMNS)
             stage = 0
             phase = 0
             for tile in range(pid, num_tiles, programs):
-                off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
+                off_m, off_n = tile_offsets(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M)
                 column = off_n + half * ROWS
                 sums = tl.zeros((ROWS, BLOCK_M), tl.float32)
                 for k in range(num_k):
                     tlx.barrier_wait(full[stage], phase)
                     weights = tlx.local_load(b[stage * 2 + half]).to(dtype)
                     if PER_BLOCK:
-                        scales = column_scales(scale_b, column, N, k, strides, COLUMNS_PER_SCALE)
+                        scales = column_scales(scale_b, column, sizes.n, k, strides, COLUMNS_PER_SCALE)
                         step = tlx.async_dot(weights, tlx.local_trans(a[stage]))
                         step = tlx.async_dot_wait(0, step)
                         sums = added(sums, step, scales, 1.0, True)
@@ -99,7 +96,7 @@ def scaled_mixed(
                     tlx.barrier_arrive(empty[stage])
                     stage, phase = next_place(stage, phase, NUM_STAGES)
                 if not PER_BLOCK:
-                    sums = sums * column_scales(scale_b, column, N, 0, strides, COLUMNS_PER_SCALE)[:, None]
+                    sums = sums * column_scales(scale_b, column, sizes.n, 0, strides, COLUMNS_PER_SCALE)[:, None]
                 tlx.async_descriptor_store_wait(0)
                 tlx.local_store(tlx.local_trans(c[half]), sums.to(tlx.dtype_of(c_desc)))
                 tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 from tlx_xdsl.kernels.calls.operands import (
     TMA_ALIGNMENT,
@@ -18,7 +18,7 @@ from tlx_xdsl.kernels.calls.operands import (
 )
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
-from .config import LINE, STEP, ScaledConfig
+from .config import LINE, STEP, ScaledConfig, Scaling
 
 NAME = "scaled_gemm"
 
@@ -32,8 +32,6 @@ SOURCES = {"a_desc": "a", "b_desc": "b", "c_desc": "out", "scale_a": "scale_a", 
 
 MAX_LINE = (1 << 31) - 1024
 """Elements up to which 32-bit offsets reach, with those of a tile that lie outside."""
-
-Scaling = Literal["tensors", "rows", "blocks"]
 
 
 def factors(a: Any, b: Any) -> tuple[Operand, Operand]:

@@ -1,7 +1,6 @@
 """Scales and sums of scaled products, in kernels: what the consumers of `device` do with their sums.
 
-Scales are in memory, in f32, in any order: `strides` are the elements between the scales of neighbours along the rows
-and the columns of A, the rows and the columns of B, where "neighbours" are what has a scale each: elements or blocks.
+Scales are in memory, in f32, in any order. Neighbours are what has a scale each: elements or blocks.
 
 Loads are of what lies inside of the matrices: a row or a column outside takes the scale of the last one, is computed,
 and is not stored.
@@ -10,6 +9,8 @@ and is not stored.
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
+
+from typing import Any, NamedTuple
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
@@ -25,35 +26,53 @@ START = tl.constexpr(4)
 """Copies of scales begin at multiples of so many of them: 16 bytes."""
 
 
+class Strides(NamedTuple):
+    """Elements between the scales of neighbours: along the rows and steps of A, the steps and columns of B."""
+
+    a_rows: Any
+    a_steps: Any
+    b_steps: Any
+    b_columns: Any
+
+
+class Scales(NamedTuple):
+    """Scales in memory of a product of these sizes, and the buffers to which the producer loads them, or None."""
+
+    a: Any
+    b: Any
+    strides: Any
+    sizes: Any
+    staged: Any
+
+
 @tlx_xdsl.jit
-def step_scales(
-    scales, row, column, M, N, k,
-    ROWS: tl.constexpr, STRIPS: tl.constexpr, STRIP_N: tl.constexpr, PER_BLOCK: tl.constexpr,
-):  # fmt: skip
+def step_scales(scales, row, column, k, form: tl.constexpr):
     """The factors of the sums of step k: of the rows, and of the one or two strips of columns from `column` on."""
-    if PER_BLOCK:
-        scale_a, scale_b, strides = scales
-        rows = tl.minimum(row + tl.arange(0, ROWS), M - 1)
-        by_rows = tl.load(scale_a + rows * strides[0] + k * strides[1])
-        scale_b += k * strides[2]
-        first = tl.load(scale_b + tl.minimum(column, N - 1) // STEP * strides[3])
+    if form.scaling == "blocks":
+        strides = scales.strides
+        rows = tl.minimum(row + tl.arange(0, form.tile.rows), scales.sizes.m - 1)
+        by_rows = tl.load(scales.a + rows * strides.a_rows + k * strides.a_steps)
+        scale_b = scales.b + k * strides.b_steps
+        first = tl.load(scale_b + tl.minimum(column, scales.sizes.n - 1) // STEP * strides.b_columns)
         second = first
-        if STRIPS == 2:
-            second = tl.load(scale_b + tl.minimum(column + STRIP_N, N - 1) // STEP * strides[3])
+        if form.tile.strips == 2:
+            column += form.tile.strip_n
+            second = tl.load(scale_b + tl.minimum(column, scales.sizes.n - 1) // STEP * strides.b_columns)
         return by_rows, first, second
     return 0.0, 0.0, 0.0
 
 
 @tlx_xdsl.jit
-def load_scales(scale_a, scale_b, strides, staged, barrier, stage, row, column, k, BLOCKS: tl.constexpr):
+def load_scales(scales, barrier, stage, row, column, k, BLOCKS: tl.constexpr):
     """Load the scales of step k of a tile to a stage: those of its rows, and for each of its BLOCKS of 128 columns a
     line with its scale among the first four: TMA writes to multiples of 128 bytes, and reads from multiples of 16.
     """
-    by_rows, by_blocks = staged
-    tlx.async_descriptor_load(scale_a, by_rows[stage], [row + k * strides[1]], barrier)
+    by_rows, by_blocks = scales.staged
+    strides = scales.strides
+    tlx.async_descriptor_load(scales.a, by_rows[stage], [row + k * strides.a_steps], barrier)
     for block in tl.static_range(BLOCKS):
-        at = (column // STEP + block) * strides[3] + k * strides[2] // START * START
-        tlx.async_descriptor_load(scale_b, by_blocks[stage * BLOCKS + block], [at], barrier)
+        at = (column // STEP + block) * strides.b_columns + k * strides.b_steps // START * START
+        tlx.async_descriptor_load(scales.b, by_blocks[stage * BLOCKS + block], [at], barrier)
 
 
 @tlx_xdsl.jit
@@ -64,20 +83,19 @@ def scale_at(line, at):
 
 
 @tlx_xdsl.jit
-def staged_scales(
-    staged, stage, k, strides, A_PART: tl.constexpr, B_PART: tl.constexpr, ROWS: tl.constexpr, STRIPS: tl.constexpr,
-    STRIP_N: tl.constexpr, BLOCKS: tl.constexpr,
-):  # fmt: skip
+def staged_scales(scales, stage, k, A_PART: tl.constexpr, B_PART: tl.constexpr, form: tl.constexpr):
     """`step_scales` of what `load_scales` brought for a consumer's rows and its strips from B_PART on."""
-    by_rows, by_blocks = staged
-    at = k * strides[2] % START
+    ROWS: tl.constexpr = form.tile.rows
+    STRIP_N: tl.constexpr = form.tile.strip_n
+    by_rows, by_blocks = scales.staged
+    at = k * scales.strides.b_steps % START
     rows = tlx.local_load(tlx.local_slice(by_rows[stage], [A_PART * ROWS], [ROWS]))
     BLOCK: tl.constexpr = B_PART * STRIP_N // STEP
-    first = scale_at(by_blocks[stage * BLOCKS + BLOCK], at)
+    first = scale_at(by_blocks[stage * form.blocks + BLOCK], at)
     second = first
     SECOND_BLOCK: tl.constexpr = (B_PART + 1) * STRIP_N // STEP
-    if STRIPS == 2 and SECOND_BLOCK != BLOCK:
-        second = scale_at(by_blocks[stage * BLOCKS + SECOND_BLOCK], at)
+    if form.tile.strips == 2 and SECOND_BLOCK != BLOCK:
+        second = scale_at(by_blocks[stage * form.blocks + SECOND_BLOCK], at)
     return rows, first, second
 
 
@@ -97,46 +115,52 @@ def added(total, step, by_rows, by_strip, PER_BLOCK: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def tile_scales(
-    scales, row, column, M, N,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, STRIPS: tl.constexpr, PER_ROW: tl.constexpr,
-):  # fmt: skip
+def tile_scales(scales, row, column, form: tl.constexpr):
     """The scales of a tile, to be loaded before its sums are complete: of its rows, and of the columns of each strip.
 
-    Where the operands have one scale each, their product instead of the first, and nothing else.
+    Where the operands have one scale each, their product instead of the first, and nothing else; with scales of blocks
+    zeros that are not used.
     """
-    scale_a, scale_b, strides = scales
-    if PER_ROW:
-        rows = tl.minimum(row + tl.arange(0, ROWS), M - 1)
+    if form.scaling == "blocks":
+        return 0.0, 0.0, 0.0
+    if form.scaling == "rows":
+        strides, last = scales.strides, scales.sizes.n - 1
+        COLUMNS: tl.constexpr = form.tile.strip_n
+        rows = tl.minimum(row + tl.arange(0, form.tile.rows), scales.sizes.m - 1)
         columns = column + tl.arange(0, COLUMNS)
-        by_rows = tl.load(scale_a + rows * strides[0])
-        left = tl.load(scale_b + tl.minimum(columns, N - 1) * strides[3])
+        by_rows = tl.load(scales.a + rows * strides.a_rows)
+        left = tl.load(scales.b + tl.minimum(columns, last) * strides.b_columns)
         right = left
-        if STRIPS == 2:
-            right = tl.load(scale_b + tl.minimum(columns + COLUMNS, N - 1) * strides[3])
+        if form.tile.strips == 2:
+            right = tl.load(scales.b + tl.minimum(columns + COLUMNS, last) * strides.b_columns)
         return by_rows, left, right
-    return tl.load(scale_a) * tl.load(scale_b), 0.0, 0.0
+    return tl.load(scales.a) * tl.load(scales.b), 0.0, 0.0
 
 
 @tlx_xdsl.jit
-def scaled(sums, by_rows, by_columns, PER_ROW: tl.constexpr):
-    """Sums times `tile_scales`."""
-    return sums * by_rows[:, None] * by_columns[None, :] if PER_ROW else sums * by_rows
+def store_strip(
+    total, by_rows, by_columns, c_desc, buffer, row, column, SCALING: tl.constexpr, IS_FREE: tl.constexpr
+):  # fmt: skip
+    """Multiply a strip by the scales of the tile, if they are no blocks', and store it."""
+    if SCALING == "rows":
+        total = total * by_rows[:, None] * by_columns[None, :]
+    if SCALING == "tensors":
+        total = total * by_rows
+    store_part(total.to(tlx.dtype_of(c_desc)), c_desc, buffer, row, column, IS_FREE)
 
 
 @tlx_xdsl.jit
-def store_scaled(
-    sums, scales, c_desc, c, first, row, column, STRIPS: tl.constexpr, BUFFERS: tl.constexpr, PER_ROW: tl.constexpr
-):
-    """Scale a tile and store it in STRIPS parts, in the type of `c_desc`, through the buffers from `first` on."""
-    dtype: tl.constexpr = tlx.dtype_of(c_desc)
+def store_scaled(sums, scales, c_desc, c, row, column, consumer: tl.constexpr, form: tl.constexpr):
+    """Scale a tile and store it in strips, in the type of `c_desc`, through the buffers of a consumer."""
+    BUFFERS: tl.constexpr = form.tile.buffers
+    FIRST: tl.constexpr = consumer * BUFFERS
     by_rows, by_left, by_right = scales
-    if STRIPS == 1:
-        store_part(scaled(sums, by_rows, by_left, PER_ROW).to(dtype), c_desc, c[first], row, column, False)
+    if form.tile.strips == 1:
+        store_strip(sums, by_rows, by_left, c_desc, c[FIRST], row, column, form.scaling, False)
     else:
         STRIP_N: tl.constexpr = sums.shape[1] // 2
         left, right = tl.split(tl.permute(tl.reshape(sums, (sums.shape[0], 2, STRIP_N)), (0, 2, 1)))
-        store_part(scaled(left, by_rows, by_left, PER_ROW).to(dtype), c_desc, c[first], row, column, False)
+        store_strip(left, by_rows, by_left, c_desc, c[FIRST], row, column, form.scaling, False)
         # The wait before the first part was for all stores of this task.
-        right = scaled(right, by_rows, by_right, PER_ROW).to(dtype)
-        store_part(right, c_desc, c[first + BUFFERS - 1], row, column + STRIP_N, BUFFERS == 2)
+        second = c[FIRST + BUFFERS - 1]
+        store_strip(right, by_rows, by_right, c_desc, second, row, column + STRIP_N, form.scaling, BUFFERS == 2)

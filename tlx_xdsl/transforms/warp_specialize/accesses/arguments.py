@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, LocationAttr, StringAttr, i32, i64
-from xdsl.ir import Attribute, BlockArgument
+from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
-from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.transforms.rewriting import update_signature
 
 HOST_VALUE = "tlx.host_value"
@@ -63,6 +63,23 @@ def add_conditions(function: tt.FuncOp, conditions: Sequence[str]) -> None:
     before = [each.data for each in held.data] if isa(held, ArrayAttr[StringAttr]) else []
     if found := list(dict.fromkeys([*before, *conditions])):
         function.attributes[CONDITIONS] = ArrayAttr([StringAttr(each) for each in found])
+
+
+def is_grid_size(value: SSAValue) -> bool:
+    """Say whether a value is an argument that the host gives, inside of tasks or before: a size of the plain grid.
+
+    No such size is 0 where a program runs.
+    """
+    block = value.owner
+    if not isinstance(value, BlockArgument) or not isinstance(block, Block):
+        return False
+    match block.parent_op():
+        case ttg.WarpSpecializePartitionsOp() as tasks:
+            return is_grid_size(tasks.explicit_captures[value.index])
+        case tt.FuncOp() as function:
+            return HOST_VALUE in _attributes(function)[value.index].data
+        case _:
+            return False
 
 
 def _attributes(function: tt.FuncOp) -> list[DictionaryAttr]:

@@ -130,9 +130,13 @@ def _stage_in(
 ) -> None:
     """Stage stores of one task."""
     keys = _buffer_keys(stores)
-    written = {store: write for store in stores if (write := to_operand_buffer(store, stores)) is not None}
+    loops = _loops_by_themselves(stores, task)
+    for loop, inside in loops.items():
+        if stores[0] not in inside or enclosing(loop.parent_op(), *LOOPS) is not None:
+            insert_before(loop, _wait(read_only=False))
+    written = {store: write for store in stores if (write := to_operand_buffer(store, stores, loops)) is not None}
     stores = [op for op in task.walk() if isinstance(op, tt.DescriptorStoreOp) and op in stores]
-    waits = {store: _wait_before(store, stores, keys, task) for store in stores}
+    waits = {store: _wait_before(store, loops.get(_owner(store), stores), keys, task) for store in stores}
     first_uses: dict[_Key, tt.DescriptorStoreOp] = {}
     for store in stores:
         if store not in written:
@@ -156,6 +160,31 @@ def _stage_in(
     for store in stores:
         store.detach()
         store.erase()
+
+
+def _loops_by_themselves(
+    stores: Sequence[tt.DescriptorStoreOp], task: Region
+) -> Mapping[Operation, Sequence[tt.DescriptorStoreOp]]:
+    """Return the loops before which a task waits for its other stores, each with those that its body does.
+
+    Of two loops that follow each other, each turn then waits for what the same loop has stored, and for no more.
+    """
+    found: dict[Operation, Sequence[tt.DescriptorStoreOp]] = {}
+    for store in stores:
+        loop = enclosing(store.parent_op(), *LOOPS)
+        if loop is None or not task.is_ancestor(loop) or loop in found:
+            continue
+        inside = [other for other in stores if loop.is_ancestor(other)]
+        if len(inside) < len(stores) and all(_owner(other) is loop for other in inside):
+            found[loop] = inside
+    return found
+
+
+def _owner(store: Operation) -> Operation:
+    """Return the operation whose region a store stands in."""
+    parent = store.parent_op()
+    assert parent is not None, "a store stands in a task"
+    return parent
 
 
 _Key: TypeAlias = tuple[SSAValue, int]

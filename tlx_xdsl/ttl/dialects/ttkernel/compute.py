@@ -129,73 +129,63 @@ class BinaryOpInitCommonOp(FormatsInitOp):
     out = operand_def(CBType)
 
 
+class _BuffersInitOp(MatrixInitOp):
+    """Base of what prepares for operations on tiles of two circular buffers."""
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+
+
 @irdl_op_definition
-class AddTilesInitOp(MatrixInitOp):
+class AddTilesInitOp(_BuffersInitOp):
     """Prepare for `add_tiles`."""
 
     name = "ttkernel.add_tiles_init"
 
+
+class _MatrixOp(ComputeOp):
+    """Base of operations of the matrix unit on tiles of two circular buffers."""
+
     in0 = operand_def(CBType)
     in1 = operand_def(CBType)
+    tile0 = operand_def(INDEX)
+    tile1 = operand_def(INDEX)
+    dst = operand_def(INDEX)
 
 
 @irdl_op_definition
-class AddTilesOp(ComputeOp):
+class AddTilesOp(_MatrixOp):
     """The sum of two tiles of circular buffers, by the matrix unit."""
 
     name = "ttkernel.add_tiles"
 
-    in0 = operand_def(CBType)
-    in1 = operand_def(CBType)
-    tile0 = operand_def(INDEX)
-    tile1 = operand_def(INDEX)
-    dst = operand_def(INDEX)
-
 
 @irdl_op_definition
-class SubTilesInitOp(MatrixInitOp):
+class SubTilesInitOp(_BuffersInitOp):
     """Prepare for `sub_tiles`."""
 
     name = "ttkernel.sub_tiles_init"
 
-    in0 = operand_def(CBType)
-    in1 = operand_def(CBType)
-
 
 @irdl_op_definition
-class SubTilesOp(ComputeOp):
+class SubTilesOp(_MatrixOp):
     """The difference of two tiles of circular buffers, by the matrix unit."""
 
     name = "ttkernel.sub_tiles"
 
-    in0 = operand_def(CBType)
-    in1 = operand_def(CBType)
-    tile0 = operand_def(INDEX)
-    tile1 = operand_def(INDEX)
-    dst = operand_def(INDEX)
-
 
 @irdl_op_definition
-class MulTilesInitOp(MatrixInitOp):
+class MulTilesInitOp(_BuffersInitOp):
     """Prepare for `mul_tiles`."""
 
     name = "ttkernel.mul_tiles_init"
 
-    in0 = operand_def(CBType)
-    in1 = operand_def(CBType)
-
 
 @irdl_op_definition
-class MulTilesOp(ComputeOp):
+class MulTilesOp(_MatrixOp):
     """The product of two tiles of circular buffers, by the matrix unit."""
 
     name = "ttkernel.mul_tiles"
-
-    in0 = operand_def(CBType)
-    in1 = operand_def(CBType)
-    tile0 = operand_def(INDEX)
-    tile1 = operand_def(INDEX)
-    dst = operand_def(INDEX)
 
 
 @irdl_op_definition

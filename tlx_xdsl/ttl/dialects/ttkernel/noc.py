@@ -64,72 +64,63 @@ class TensorAccessorOp(NocOp):
     result = result_def(TensorAccessorType)
 
 
+class _PageOp(NocOp):
+    """Base of transfers between a page of a tensor, from an offset on, and the core's memory."""
+
+    id = operand_def(i32)
+    accessor = operand_def(TensorAccessorType)
+    l1_address = operand_def(i32)
+    offset = operand_def(i32)
+
+
+class _PieceOp(NocOp):
+    """Base of transfers between a piece of a tensor and the core's memory."""
+
+    id = operand_def(i32)
+    accessor = operand_def(TensorAccessorType)
+    l1_address = operand_def(i32)
+
+
 @irdl_op_definition
-class NocAsyncReadTileOp(NocOp):
+class NocAsyncReadTileOp(_PieceOp):
     """Begin to read a tile of a tensor to the core's memory."""
 
     name = "ttkernel.noc_async_read_tile"
 
-    id = operand_def(i32)
-    accessor = operand_def(TensorAccessorType)
-    l1_address = operand_def(i32)
-
 
 @irdl_op_definition
-class NocAsyncReadPageOp(NocOp):
+class NocAsyncReadPageOp(_PageOp):
     """Begin to read a page of a tensor to the core's memory, from an offset in it (bytes) on."""
 
     name = "ttkernel.noc_async_read_page"
 
-    id = operand_def(i32)
-    accessor = operand_def(TensorAccessorType)
-    l1_address = operand_def(i32)
-    offset = operand_def(i32)
-
 
 @irdl_op_definition
-class NocAsyncReadShardOp(NocOp):
+class NocAsyncReadShardOp(_PieceOp):
     """Begin to read a shard of a tensor to the core's memory."""
 
     name = "ttkernel.noc_async_read_shard"
 
-    id = operand_def(i32)
-    accessor = operand_def(TensorAccessorType)
-    l1_address = operand_def(i32)
-
 
 @irdl_op_definition
-class NocAsyncWriteTileOp(NocOp):
+class NocAsyncWriteTileOp(_PieceOp):
     """Begin to write a tile of a tensor from the core's memory."""
 
     name = "ttkernel.noc_async_write_tile"
 
-    id = operand_def(i32)
-    accessor = operand_def(TensorAccessorType)
-    l1_address = operand_def(i32)
-
 
 @irdl_op_definition
-class NocAsyncWritePageOp(NocOp):
+class NocAsyncWritePageOp(_PageOp):
     """Begin to write a page of a tensor from the core's memory, from an offset in it (bytes) on."""
 
     name = "ttkernel.noc_async_write_page"
 
-    id = operand_def(i32)
-    accessor = operand_def(TensorAccessorType)
-    l1_address = operand_def(i32)
-    offset = operand_def(i32)
-
 
 @irdl_op_definition
-class NocAsyncWriteShardOp(NocOp):
+class NocAsyncWriteShardOp(_PieceOp):
     """Begin to write a shard of a tensor from the core's memory."""
 
     name = "ttkernel.noc_async_write_shard"
-
-    id = operand_def(i32)
-    accessor = operand_def(TensorAccessorType)
-    l1_address = operand_def(i32)
 
 
 @irdl_op_definition
@@ -143,28 +134,27 @@ class NocAsyncWriteOp(NocOp):
     bytes = operand_def(i32)
 
 
+class _MulticastOp(NocOp):
+    """Base of writes to a rectangle of cores."""
+
+    source = operand_def(i32)
+    destination = operand_def(NocAddressType)
+    bytes = operand_def(i32)
+    num_dests = operand_def(i32)
+
+
 @irdl_op_definition
-class NocAsyncWriteMulticastOp(NocOp):
+class NocAsyncWriteMulticastOp(_MulticastOp):
     """Begin to write to the memories of a rectangle of cores, without the own one."""
 
     name = "ttkernel.noc_async_write_multicast"
 
-    source = operand_def(i32)
-    destination = operand_def(NocAddressType)
-    bytes = operand_def(i32)
-    num_dests = operand_def(i32)
-
 
 @irdl_op_definition
-class NocAsyncWriteMulticastLoopbackSrcOp(NocOp):
+class NocAsyncWriteMulticastLoopbackSrcOp(_MulticastOp):
     """Begin to write to the memories of a rectangle of cores, the own one among them."""
 
     name = "ttkernel.noc_async_write_multicast_loopback_src"
-
-    source = operand_def(i32)
-    destination = operand_def(NocAddressType)
-    bytes = operand_def(i32)
-    num_dests = operand_def(i32)
 
 
 @irdl_op_definition
@@ -257,34 +247,32 @@ class SemaphoreValueOp(NocOp):
     result = result_def(i32)
 
 
+class _OwnWordOp(NocOp):
+    """Base of operations on the own word and a number."""
+
+    pointer = operand_def(L1AddressPointerType)
+    value = operand_def(i32)
+
+
 @irdl_op_definition
-class NocSemaphoreSetOp(NocOp):
+class NocSemaphoreSetOp(_OwnWordOp):
     """Set the own word."""
 
     name = "ttkernel.noc_semaphore_set"
 
-    pointer = operand_def(L1AddressPointerType)
-    value = operand_def(i32)
-
 
 @irdl_op_definition
-class NocSemaphoreWaitOp(NocOp):
+class NocSemaphoreWaitOp(_OwnWordOp):
     """Wait until the own word has a value."""
 
     name = "ttkernel.noc_semaphore_wait"
 
-    pointer = operand_def(L1AddressPointerType)
-    value = operand_def(i32)
-
 
 @irdl_op_definition
-class NocSemaphoreWaitMinOp(NocOp):
+class NocSemaphoreWaitMinOp(_OwnWordOp):
     """Wait until the own word has at least a value."""
 
     name = "ttkernel.noc_semaphore_wait_min"
-
-    pointer = operand_def(L1AddressPointerType)
-    value = operand_def(i32)
 
 
 @irdl_op_definition
@@ -307,26 +295,26 @@ class NocSemaphoreSetRemoteOp(NocOp):
     address = operand_def(NocAddressType)
 
 
+class _CopiedWordsOp(NocOp):
+    """Base of copies of the own word to a rectangle of cores."""
+
+    semaphore = operand_def(SemaphoreType)
+    address = operand_def(NocAddressType)
+    num_dests = operand_def(i32)
+
+
 @irdl_op_definition
-class NocSemaphoreSetMulticastOp(NocOp):
+class NocSemaphoreSetMulticastOp(_CopiedWordsOp):
     """Copy the own word to those of a rectangle of cores, without the own one."""
 
     name = "ttkernel.noc_semaphore_set_multicast"
 
-    semaphore = operand_def(SemaphoreType)
-    address = operand_def(NocAddressType)
-    num_dests = operand_def(i32)
-
 
 @irdl_op_definition
-class NocSemaphoreSetMulticastLoopbackSrcOp(NocOp):
+class NocSemaphoreSetMulticastLoopbackSrcOp(_CopiedWordsOp):
     """Copy the own word to those of a rectangle of cores, the own one among them."""
 
     name = "ttkernel.noc_semaphore_set_multicast_loopback_src"
-
-    semaphore = operand_def(SemaphoreType)
-    address = operand_def(NocAddressType)
-    num_dests = operand_def(i32)
 
 
 @irdl_op_definition

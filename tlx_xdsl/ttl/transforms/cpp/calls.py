@@ -113,18 +113,11 @@ def _pointer(op: ttkernel.GetReadPtrOp | ttkernel.GetWritePtrOp, to: Conversion)
     to.set(op.result, value)
 
 
-def _literal(op: TTKernelOp, text: str, to: Conversion) -> None:
-    to.set(op.results[0], to.emit(LiteralOp(text, i32)).result)
-
-
-@convert_call.register
-def _my_x(op: ttkernel.MyXOp, to: Conversion) -> None:
-    _literal(op, "my_x[noc_index]", to)
-
-
-@convert_call.register
-def _my_y(op: ttkernel.MyYOp, to: Conversion) -> None:
-    _literal(op, "my_y[noc_index]", to)
+@convert_call.register(ttkernel.MyXOp)
+@convert_call.register(ttkernel.MyYOp)
+def _own_place(op: TTKernelOp, to: Conversion) -> None:
+    name = op.name.removeprefix("ttkernel.")
+    to.set(op.results[0], to.emit(LiteralOp(f"{name}[noc_index]", i32)).result)
 
 
 @convert_call.register
@@ -133,18 +126,13 @@ def _virtual_x(op: ttkernel.VirtualXOp, to: Conversion) -> None:
     to.set(op.result, to.emit(SubscriptOp(table, to.value(op.logical), i32)).result)
 
 
-@convert_call.register
-def _logical_x(op: ttkernel.MyLogicalXOp, to: Conversion) -> None:
-    value = to.result("get_absolute_logical_x", [], i32)
-    value.name_hint = op.result.name_hint or "core_x"
-    to.set(op.result, value)
-
-
-@convert_call.register
-def _logical_y(op: ttkernel.MyLogicalYOp, to: Conversion) -> None:
-    value = to.result("get_absolute_logical_y", [], i32)
-    value.name_hint = op.result.name_hint or "core_y"
-    to.set(op.result, value)
+@convert_call.register(ttkernel.MyLogicalXOp)
+@convert_call.register(ttkernel.MyLogicalYOp)
+def _logical_place(op: TTKernelOp, to: Conversion) -> None:
+    axis = op.name[-1]
+    value = to.result(f"get_absolute_logical_{axis}", [], i32)
+    value.name_hint = op.results[0].name_hint or f"core_{axis}"
+    to.set(op.results[0], value)
 
 
 @convert_call.register

@@ -131,10 +131,8 @@ def test_text_for_stock_triton(dim, policy):
 def test_values_are_transposed_and_permuted():
     v = heads(1, 2, 40, 64, E4M3, 0)
     words = np.full((2, 64, 32), -1, np.int32)
-    strides = dict(zip(("v_batch", "v_head", "v_row"), (each // 16 for each in v.strides), strict=False))
-    attention_fp8_values.interpret(
-        (2, 1), v, words, **strides, KV_HEADS=2, KV_LENGTH=40, BLOCKS=1, HEAD_DIM=64, KEYS=128
-    )
+    strides = tuple(each // 16 for each in v.strides[:3])
+    attention_fp8_values.interpret((2, 1), v, words, strides, KV_HEADS=2, KV_LENGTH=40, BLOCKS=1, HEAD_DIM=64, KEYS=128)
     order = [0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15]
     padded = np.zeros((2, 128, 64), E4M3)
     padded[:, :40] = v[0]
