@@ -130,7 +130,9 @@ def test_rows_apart():
 def test_compiled(columns):
     """Bodies are moved by 16 bytes, edges one by one."""
     x, weight = np.empty((512, columns), BF16), np.empty(columns, BF16)
-    launches = [layer_norm_launch(x, weight, weight, x.copy()), rms_norm_launch(x, weight, x.copy())]
+    launches = []
+    if columns not in norms._UNEDGED:
+        launches = [layer_norm_launch(x, weight, weight, x.copy()), rms_norm_launch(x, weight, x.copy())]
     if columns <= norms.HELD_BACKWARD_COLUMNS:
         launches.append(
             norm_backward_launch(x, weight, x, x.copy(), weight.copy(), None, eps=1e-5, centred=False).parts[0]
