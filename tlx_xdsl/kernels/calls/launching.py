@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tlx_xdsl.errors import CompilationError, MissingLibraryError
 from tlx_xdsl.frontend.python.source import Signature
+from tlx_xdsl.language.tlx.ranks import Peers
 from tlx_xdsl.runtime.driver.host_values import ALIGNED, is_constant, signature_of
 from tlx_xdsl.runtime.kernel import Kernel
 
@@ -179,13 +180,17 @@ class Launches:
         return replace(results[-1], warnings=warnings)
 
 
-def leaves(arguments: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The arguments of the driver by their names, items of tuples one by one, as `name[0]`; no constants."""
+def leaves(arguments: Mapping[str, Any], *, with_tables: bool = True) -> list[tuple[str, Any]]:
+    """The arguments of the driver by their names, items of tuples one by one, as `name[0]`; no constants.
+
+    Without `with_tables`, those of symmetric tensors are left out, which stay where they are.
+    """
     found: list[tuple[str, Any]] = []
     for name, value in arguments.items():
         if isinstance(value, tuple):
             items = enumerate(cast("tuple[Any, ...]", value))
-            found += leaves({f"{name}[{at}]": item for at, item in items})
+            if with_tables or not isinstance(value, Peers):
+                found += leaves({f"{name}[{at}]": item for at, item in items}, with_tables=with_tables)
         elif not is_constant(value):
             found.append((name, value))
     return found

@@ -246,7 +246,7 @@ def _uses(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, li
     """Return the arguments that have the address of each tensor."""
     found: dict[str, list[Use]] = {name: [] for name in prepared.tensors}
     for launch, movable in zip(prepared.launches, movables, strict=True):
-        for name, value in leaves(launch.arguments):
+        for name, value in leaves(launch.arguments, with_tables=False):
             memory = value.base if is_descriptor(value) else value
             if not hasattr(memory, "data_ptr"):
                 continue
