@@ -69,13 +69,17 @@ KNOWN = {
         "the operations of a slot, as tlx-ws-form-tasks writes them",
     "transforms/warp_specialize/rows/group_places.py: BLOCK_ACCESSES":
         "in the place of a declaration that an operation accesses a box of a tensor",
-    "transforms/warp_specialize/split_masks.py: _REARRANGED":
+    "transforms/warp_specialize/growth.py: growth: case":
+        "operations of xDSL's arith, which can't be given declarations",
+    "transforms/warp_specialize/products/overlap_products.py: _is_ordered_with: isinstance":
+        "operations that order shared memory and products, in tasks whose global memory no other task writes",
+    "transforms/warp_specialize/split_masks.py: REARRANGED":
         "in the place of a declaration that a result has the elements of an operand in other places",
     "transforms/warp_specialize/tcgen05/accumulators.py: _is_chained: isinstance":
         "the users of a sum that a product takes over",
 }  # fmt: skip
 """Each table that is left, by file and name, and why it is no declaration."""
-MOST = 27
+MOST = 29
 
 
 def operations(node: ast.AST) -> set[str]:

@@ -50,7 +50,8 @@ from .tasks_of import NOTE, copies_of
 
 _SIGNED = {2: "slt", 3: "sle", 4: "sgt", 5: "sge"}
 """Orders of signed numbers by the numbers of `arith.cmpi`'s predicates (MLIR, `arith` dialect)."""
-_REARRANGED = (tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp)
+REARRANGED = (tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp)
+"""Operations that repeat or rearrange the elements of a block."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,7 @@ def _handed_on(loop: scf.ForOp) -> list[SSAValue]:
 def _parts(mask: SSAValue) -> Iterator[SSAValue]:
     """The comparisons that all hold where a mask is true."""
     op = mask.owner
-    if isinstance(op, (upstream.AndIOp, *_REARRANGED)):
+    if isinstance(op, (upstream.AndIOp, *REARRANGED)):
         for operand in op.operands:
             yield from _parts(operand)
     else:
@@ -251,7 +252,7 @@ def _leave_out(loop: scf.ForOp, true: set[SSAValue]) -> None:
                 true.add(result)
             else:
                 result.replace_all_uses_with(op.operands[known.index(False)])
-        elif isinstance(op, _REARRANGED) and known[0] and result is not None:
+        elif isinstance(op, REARRANGED) and known[0] and result is not None:
             true.add(result)
         elif isinstance(op, arith.SelectOp) and known[0]:
             op.result.replace_all_uses_with(op.true_value)

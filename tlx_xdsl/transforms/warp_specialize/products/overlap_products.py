@@ -41,6 +41,7 @@ from tlx_xdsl.dialects.dimensions import shape_of_value
 
 from ...rewriting import Pass, ops_of
 from ..origins import origins_of
+from ..split_masks import REARRANGED
 from .dot_operands import root_of
 
 _Product: TypeAlias = tuple[ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp]
@@ -135,7 +136,7 @@ def _is_work(op: Operation) -> bool:
     return (
         is_side_effect_free(op)
         and not op.regions
-        and not isinstance(op, tt.SplatOp | tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp | tt.ReshapeOp)
+        and not isinstance(op, (tt.SplatOp, *REARRANGED))
         and any(map(shape_of_value, op.results))
     )
 
