@@ -190,6 +190,12 @@ def theirs(path: Path, program: Program, device: Any) -> dict[str, str]:
     return {name: made[name] for name in THREADS}
 
 
+def use_mock_card(folder: Path) -> None:
+    """Let `ttnn` find a card with memory and coordinates but no cores, which a file in `folder` describes."""
+    (folder / "cluster.yaml").write_text(_CLUSTER)
+    os.environ |= {"TT_METAL_MOCK_CLUSTER_DESC_PATH": str(folder / "cluster.yaml"), "TT_METAL_SLOW_DISPATCH_MODE": "1"}
+
+
 def main(arguments: list[str]) -> int:
     """Print all programs; the exit status is the number of those that are refused."""
     is_vendor = "--vendor" in arguments
@@ -197,14 +203,9 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(dir="/tmp" if is_vendor else None) as name:
         folder, device = Path(name), None
         if is_vendor:
-            (folder / "cluster.yaml").write_text(_CLUSTER)
-            os.environ |= {
-                "TT_METAL_MOCK_CLUSTER_DESC_PATH": str(folder / "cluster.yaml"),
-                "TTLANG_COMPILE_ONLY": "1",
-                "TT_METAL_SLOW_DISPATCH_MODE": "1",
-                # It writes to /tmp/$USER.
-                "USER": folder.name,
-            }
+            use_mock_card(folder)
+            # It writes to /tmp/$USER.
+            os.environ |= {"TTLANG_COMPILE_ONLY": "1", "USER": folder.name}
             import ttnn  # pyright: ignore[reportMissingImports]
 
             device = ttnn.open_device(device_id=0)

@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.ttl_calls import use_mock_card
 from tests.unit.ttl.metalium.vendor_headers import VARIABLE, find_headers
 from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.ttl import runtime
@@ -25,15 +26,6 @@ from tlx_xdsl.ttl.runtime.launch import for_device, to_device
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "ttl").glob("*.py"))
-_CLUSTER = """
-arch: {0: wormhole_b0}
-chips: {0: [0, 0, 0, 0]}
-ethernet_connections: []
-chips_with_mmio: [{0: 0}]
-harvesting: {0: {noc_translation: true, harvest_mask: 0}}
-boards:
-  - [{board_id: 1649267441664}, {board_type: n150}, {chips: [0]}]
-"""
 
 
 def main() -> int:
@@ -71,8 +63,7 @@ def _prepare(folder: Path) -> None:
     (root / "runtime" / "hw").symlink_to(installed / "runtime" / "hw")
     compiler.write_text(f'#!/bin/sh\nexec {sys.executable} -m tests.conformance.ttl_card_compiler "$@"\n')
     compiler.chmod(0o755)
-    (folder / "cluster.yaml").write_text(_CLUSTER)
-    os.environ |= {"TT_METAL_MOCK_CLUSTER_DESC_PATH": str(folder / "cluster.yaml"), "TT_METAL_SLOW_DISPATCH_MODE": "1"}
+    use_mock_card(folder)
     os.environ |= {"TT_METAL_CACHE": str(folder / "cache"), "TT_METAL_LOGGER_LEVEL": "FATAL"}
     os.environ["TT_METAL_LOGS_PATH"] = str(folder)
     os.environ |= {"TT_METAL_RUNTIME_ROOT": str(root), "TTL_CARD_LOG": str(folder / "log")}

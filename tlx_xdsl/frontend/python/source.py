@@ -304,7 +304,7 @@ def construct(node: ast.AST) -> str:
         "Subscript": "an item",
         "Attribute": "an attribute",
         "Match": "'match'",
-        "While": "'while' (a loop of the run is a 'for' over a range)",
+        "While": "'while'",
         "NamedExpr": "':='",
         "Await": "'await'",
         "Yield": "'yield'",

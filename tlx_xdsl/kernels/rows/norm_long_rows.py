@@ -13,20 +13,14 @@ rows each. `norm_rows` has the formulas, says what UNIT is, and adds up what the
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
+from .norm_rows import columns_of_edges
+
 
 @tlx_xdsl.jit
 def row_and_body(pointer, row, stride, EDGES: tl.constexpr):
     """A row, and its body, whose offset the compiler sees to be a multiple of 8."""
     at = row * stride
     return pointer + at, pointer + ((at + 7) // 8 * 8 if EDGES else at)
-
-
-@tlx_xdsl.jit
-def edges_of(head, length, count):
-    """The columns of the edges, and which of them there are."""
-    edge = tl.arange(0, 16)
-    edges = tl.where(edge < 8, edge, edge - 8 + head + length)
-    return edges, edges < tl.where(edge < 8, head, count)
 
 
 @tlx_xdsl.jit
@@ -44,18 +38,20 @@ def add_residual(x_ptr, residual_ptr, h_ptr, at, inside):
 
 @tlx_xdsl.jit
 def mean_and_scale(
-    row_ptr, body_ptr, head, length, count, eps, BLOCK: tl.constexpr, CENTRED: tl.constexpr, EDGES: tl.constexpr
+    row_ptr, body_ptr, edges, there, length, count, eps, BLOCK: tl.constexpr, CENTRED: tl.constexpr
 ):  # fmt: skip
-    """The mean of a row, or 0, and the scale; the variance is that of the differences from the mean."""
+    """The mean of a row, or 0, and the scale; the variance is that of the differences from the mean.
+
+    `edges` are columns beside the body, of which some are `there`; both are None where the body is the row.
+    """
     columns = tl.arange(0, BLOCK)
-    edges, there = edges_of(head, length, count)
     mean = 0.0
     if CENTRED:
         total = tl.zeros((BLOCK,), tl.float32)
         for first in range(0, length, BLOCK):
             total += load(body_ptr, first + columns, first + columns < length)
         mean = tl.sum(total, 0)
-        if EDGES:
+        if edges is not None:
             mean += tl.sum(load(row_ptr, edges, there), 0)
         mean = mean / count
     squares = tl.zeros((BLOCK,), tl.float32)
@@ -66,7 +62,7 @@ def mean_and_scale(
             x = tl.where(inside, x - mean, 0.0)
         squares += x * x
     square = tl.sum(squares, 0)
-    if EDGES:
+    if edges is not None:
         x = tl.where(there, load(row_ptr, edges, there) - mean, 0.0)
         square += tl.sum(x * x, 0)
     return mean, tl.rsqrt(square / count + eps)
@@ -95,7 +91,10 @@ def norm_long_rows(
     row = tl.program_id(0).to(tl.int64)
     head = (-row * x_stride & 7).to(tl.int32) if EDGES else 0
     length = (count - head) // 8 * 8 if EDGES else count
-    edges, there = edges_of(head, length, count)
+    edges = None
+    there = None
+    if EDGES:
+        edges, there = columns_of_edges(tl.arange(0, 16), head, length, count)
     x_ptr, x_body = row_and_body(x_ptr, row, x_stride * UNIT, EDGES)
     out_ptr, out_body = row_and_body(out_ptr, row, out_stride * UNIT, EDGES)
     if residual_ptr is not None:
@@ -109,7 +108,7 @@ def norm_long_rows(
         tl.debug_barrier()  # which threads read an element may differ from which wrote it
         x_ptr = h_ptr
         x_body = h_body
-    mean, scale = mean_and_scale(x_ptr, x_body, head, length, count, eps, BLOCK, CENTRED, EDGES)
+    mean, scale = mean_and_scale(x_ptr, x_body, edges, there, length, count, eps, BLOCK, CENTRED)
     for first in range(0, length, BLOCK):
         at = first + columns
         normalise(x_body, weight_ptr, bias_ptr, out_body, at, head + at, at < length, mean, scale)
@@ -132,7 +131,7 @@ def norm_backward_long_rows(
     dx_ptr += row * (dx_stride * UNIT)
     if dh_ptr is not None:
         dh_ptr += row * (dh_stride * UNIT)
-    mean, scale = mean_and_scale(x_ptr, x_ptr, 0, count, count, eps, BLOCK, CENTRED, False)
+    mean, scale = mean_and_scale(x_ptr, x_ptr, None, None, count, count, eps, BLOCK, CENTRED)
     tl.store(stats_ptr + number * 2, mean)
     tl.store(stats_ptr + number * 2 + 1, scale)
     products = tl.zeros((BLOCK,), tl.float32)

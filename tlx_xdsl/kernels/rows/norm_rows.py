@@ -36,6 +36,13 @@ from .norm_cluster_backward import add_three, add_two
 
 
 @tlx_xdsl.jit
+def columns_of_edges(edge, head, length, count):
+    """The columns of edges 0, 1, ..., and which there are: 8 before a body of `length` elements, then others."""
+    edges = tl.where(edge < 8, edge, edge - 8 + head + length)
+    return edges, edges < tl.where(edge < 8, head, count)
+
+
+@tlx_xdsl.jit
 def columns_of(first, count, BLOCK: tl.constexpr, EVEN: tl.constexpr, EDGES: tl.constexpr):
     """The columns of a row whose first element is at a multiple of 8 plus `first`, and which of them there are.
 
@@ -48,9 +55,8 @@ def columns_of(first, count, BLOCK: tl.constexpr, EVEN: tl.constexpr, EDGES: tl.
         length = (count - head) // 8 * 8
         edge = tl.arange(0, BLOCK // 8)
         body = edge[:, None] * 8 + tl.arange(0, 8)[None, :]
-        edges = tl.where(edge < 8, edge, edge - 8 + head + length)
-        of_row = (edge * 8 < length)[:, None], edges < tl.where(edge < 8, head, count)
-        return (head, 0), (body, edges), of_row
+        edges, is_edge = columns_of_edges(edge, head, length, count)
+        return (head, 0), (body, edges), ((edge * 8 < length)[:, None], is_edge)
     return (0,), (columns,), (None if EVEN else columns < count,)
 
 

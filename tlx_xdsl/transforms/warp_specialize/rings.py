@@ -2,8 +2,7 @@
 
 The loads that one block of code does for the same product, or for products of which each waits for the one before,
 fill a slot of one ring together: they have a barrier that says that the slot is full, and one that says that it is
-empty. Loops that follow each other use one ring where their
-slots have the same types.
+empty. Loops that follow each other use one ring where their slots have the same types.
 """
 
 from __future__ import annotations

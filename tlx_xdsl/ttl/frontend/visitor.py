@@ -284,7 +284,8 @@ class Visitor:
             self.locate(statement)
             handler = STATEMENTS.get(type(statement))
             if handler is None:
-                raise self.error(statement, f"unsupported statement in a TTL kernel: {construct(statement)}")
+                hint = " (a loop of the run is a 'for' over a range)" if isinstance(statement, ast.While) else ""
+                raise self.error(statement, f"unsupported statement in a TTL kernel: {construct(statement)}{hint}")
             try:
                 returned = handler(self, statement)
             except CompilationError:

@@ -4,8 +4,8 @@ A clock has, for each agent, its last step that is over and visible. After the p
 what the last program of a launch does. An edge between a signal and a wait counts only if the wait needs the signal
 (`counters`), the signal releases, and the wait acquires, in each other's scope; fences make relaxed ones do so. Of a
 sum that several programs add to, a wait knows what all sums say that are large enough: one program's second signal may
-stand for another's first, and carries what its program has waited for. One
-thread makes a relaxed signal, so what other threads have done before a fence is in it after a barrier only.
+stand for another's first, and carries what its program has waited for. One thread makes a relaxed signal, so what other
+threads have done before a fence is in it after a barrier only.
 """
 
 from __future__ import annotations
@@ -182,13 +182,13 @@ class Order:
         known, rank = self._agents[agent], self.protocol.rank_of(agent)
         if wait.scope is MemSyncScope.CTA:
             return
-        own, system = self._found(agent, at, wait, rank), self._found(agent, at, wait, None)
+        sees_all = wait.scope is MemSyncScope.SYSTEM
         if wait.acquires:
-            known.clock = _joined(known.clock, system if wait.scope is MemSyncScope.SYSTEM else own)
-        else:
-            known.relaxed = _joined(known.relaxed, own)
-            if wait.scope is MemSyncScope.SYSTEM:
-                known.relaxed_system = _joined(known.relaxed_system, system)
+            known.clock = _joined(known.clock, self._found(agent, at, wait, None if sees_all else rank))
+            return
+        known.relaxed = _joined(known.relaxed, self._found(agent, at, wait, rank))
+        if sees_all:
+            known.relaxed_system = _joined(known.relaxed_system, self._found(agent, at, wait, None))
 
     def _found(self, agent: int, at: int, wait: Wait, rank: int | None) -> Clock:
         """The knowledge that a wait has from signals of a rank, or of all, whichever of them it has seen."""
@@ -212,10 +212,12 @@ class Order:
 
     def _carried(self, agent: int, other: int, at: int, rank: int | None) -> Clock:
         """The knowledge that a signal has released to an agent."""
-        everything = tuple(_FAR * self.protocol.launches for _ in self._nothing)
-        of_rank, to_all = self._signals.get((other, at), (everything, everything))
         if other == agent:
             return self._nothing
+        if (released := self._signals.get((other, at))) is None:
+            everything = (_FAR * self.protocol.launches,) * len(self._nothing)
+            released = everything, everything
+        of_rank, to_all = released
         if self.protocol.rank_of(other) == self.protocol.rank_of(agent):
             return of_rank
         return to_all if rank is None else self._nothing

@@ -102,18 +102,14 @@ def _between(block: Block, start: Operation | None, end: Operation | None) -> Se
 
 def _move_after(ops: Sequence[Operation], product: Operation) -> None:
     """Move those of `ops` after a product that neither it needs nor what stays before it."""
-    stays: set[Operation] = {product}
+    later = set(product.walk())
     for op in reversed(ops):
-        is_needed = any(use.operation in stays or _holds(stays, use.operation) for r in op.results for use in r.uses)
-        if not is_needed and _may_follow(op, [inner for each in stays for inner in each.walk()]):
+        is_needed = any(use.operation in later for result in op.results for use in result.uses)
+        if not is_needed and _may_follow(op, later):
             op.detach()
             Rewriter.insert_op(op, InsertPoint.after(product))
         else:
-            stays.add(op)
-
-
-def _holds(ops: Iterable[Operation], inner: Operation) -> bool:
-    return any(op.regions and op.is_ancestor(inner) for op in ops)
+            later.update(op.walk())
 
 
 def _may_follow(op: Operation, later: Iterable[Operation]) -> bool:
