@@ -123,7 +123,8 @@ class Tiling:
     a row sees the keys up to its own, `uneven` says that later rows see more keys for this or another reason, and
     `may_be_empty` that a row may meet a block of which it sees no key. `even`: the keys fill whole blocks. `turned`:
     there is a cap or a `score_mod`. Tiles are those of `sequences` or of a grid, whose limits count from the last keys
-    with `bottom_right`. With `transposed` V has its keys last.
+    with `bottom_right`. Of heads `in_8_bits` V has its keys last; `fp8/blocks` says what
+    `exact` and `overlap` choose.
     """
 
     consumers: int
@@ -141,12 +142,19 @@ class Tiling:
     score_mod: Any = None
     sequences: bool = False
     bottom_right: bool = False
-    transposed: bool = False
+    in_8_bits: bool = False
+    exact: bool = False
+    overlap: bool = True
 
     @property
     def block_m(self) -> int:
         """Rows of a tile."""
         return self.consumers * CONSUMER_ROWS
+
+    @property
+    def bits(self) -> int:
+        """Probabilities are multiplied by 2 ** bits; e4m3 ends at 448."""
+        return 8 if self.in_8_bits else 0
 
 
 SHORT = 1024
@@ -190,10 +198,18 @@ OUT_DTYPES = ("bf16", "fp16")
 
 @dataclass(frozen=True)
 class AttentionFp8Config(AttentionConfig):
-    """A tile as `AttentionConfig` says; `exact` and `overlap` are EXACT and OVERLAP of `fp8/device`."""
+    """A tile as `AttentionConfig` says; what `exact` and `overlap` choose is said in `fp8/blocks`."""
 
     exact: bool = True
     overlap: bool = True
+
+    def is_o_in_q(self, dim: int, v_dim: int) -> bool:
+        """Return False: heads of 8 bits leave room for O."""
+        return False
+
+    def tiling(self, dim: int, v_dim: int, **facts: Any) -> Tiling:
+        """The facts of `AttentionConfig.tiling`, and those of 8 bits."""
+        return super().tiling(dim, v_dim, in_8_bits=True, exact=self.exact, overlap=self.overlap, **facts)
 
 
 def choose_fp8_config(head_dim: int, causal: bool) -> AttentionFp8Config:

@@ -46,6 +46,8 @@ that of the tile before (`sequences.seek`). A block may reach into the next sequ
 that no task stores, keys after the end are hidden. Values are not, since 0 * NaN is NaN, nor may O be written there:
 descriptors of V and O are ragged, and cut where the sequence ends (`gemm/grouped/parts`). Their dimensions are (2^31,
 2^31, heads, 2^30, head dim). A sequence without keys takes one block, all of it hidden.
+
+Eight bits. Heads may be of e4m3 (T.in_8_bits): `fp8/blocks` says what that changes.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -71,13 +73,13 @@ def clear_counter(counter_ptr):
 
 @tlx_xdsl.jit
 def attention(
-    q_desc, k_desc, v_desc, o_desc, lse_ptr, sm_scale, source, lower, upper, softcap, sinks_ptr, score_args,
+    q_desc, k_desc, v_desc, o_desc, lse_ptr, sm_scale, source, lower, upper, softcap, sinks_ptr, score_args, scales,
     T: tl.constexpr,
 ):  # fmt: skip
     """The kernel; see the top of the file. `source` is where tiles come from, a `Grid` or `Sequences`.
 
     `lower` and `upper` limit the keys that a row sees (`sequences`); they, `softcap` and `sinks_ptr` are None where
-    there is no such thing. What T.score_mod takes is in `score_args`.
+    there is no such thing. What T.score_mod takes is in `score_args`, `scales` are the `Scales` of 8 bits.
     """
     tl.static_assert(T.block_n % ROWS == 0, "one block of keys holds the diagonal of a consumer's rows")
     tl.static_assert(T.stages >= 2, "a consumer holds K of a block and V of the block before")
@@ -133,7 +135,8 @@ def attention(
 
         with tlx.async_task(num_warps=4, replicate=T.consumers, registers=T.registers):  # consumers
             c: tl.constexpr = tlx.async_task_replica_id()
-            scoring = Scoring(sm_scale, LOG2_E if T.turned else sm_scale * LOG2_E, softcap, sinks_ptr, score_args)
+            power = LOG2_E if T.turned else sm_scale * LOG2_E
+            scoring = Scoring(sm_scale, power, softcap, sinks_ptr, score_args, scales)
             begin_turns(c, T.consumers)
             stage = 0
             phase = 0
@@ -143,7 +146,7 @@ def attention(
                 place = first_place(source, number, T)
                 while place[0] < source.count:
                     h, tile = tile_at(source, number, place, turn, limits, T)
-                    at = (place[0] * source.heads + h, source.heads)
+                    at = (place[0] * source.heads + h, source.heads, source.group)
                     results = (o_desc, lse_ptr, source.q_rows)
                     stage, phase = attend_tile(rings, o, results, at, tile, scoring, stage, phase, c, T)
                     number = taken_tile(next_tile[0], tile_full[0], tile_empty[0], turn)
@@ -152,7 +155,7 @@ def attention(
             else:
                 for turn in range(num_tiles):
                     head, tile = tile_of(source, turn, limits, T)
-                    at = (head, source.heads)
+                    at = (head, source.heads, source.group)
                     results = (o_desc, lse_ptr, source.queries)
                     stage, phase = attend_tile(rings, o, results, at, tile, scoring, stage, phase, c, T)
             tlx.async_descriptor_store_wait(0)

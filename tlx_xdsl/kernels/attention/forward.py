@@ -9,39 +9,50 @@ queries and keys; K and V may have fewer heads (grouped queries).
     o, lse = attention_forward(q, k, v, return_lse=True)
 
 Of torch's tensors that want gradients both results have them, by `attention_backward`. What e4m3 tensors come to is in
-`attention_fp8`.
+`fp8`.
 
 Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, which is for looking, not for speed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..calls.launching import Launch, check_hopper, multiprocessors
-from ..calls.operands import Operand, check_shape, check_types, empty
+from ..calls.launching import Launch, Launches, check_hopper, multiprocessors
+from ..calls.operands import Operand, check_places, check_shape, check_types, empty, operand, type_of_result
 from ..calls.planned_function import PlannedFunction
-from ..calls.plans import Prepared
+from ..calls.plans import WORKSPACE, Prepared
 from ..operators import attention as operators
 from .backward.call import ATTENTION_BACKWARD
-from .config import CONSUMER_ROWS, AttentionConfig
+from .config import CONSUMER_ROWS, FP8_HEAD_DIMS, OUT_DTYPES, AttentionConfig, AttentionFp8Config, choose_fp8_config
 from .device import attention
-from .fp8.call import ATTENTION_FP8, is_fp8, refuse_fp8_options
-from .operands import DTYPES, check_heads, check_lse, check_rows, described_heads, factor_of, operands_of
+from .fp8.call import FP8_DTYPES, is_fp8, transposed_values
+from .operands import (
+    DTYPES,
+    check_heads,
+    check_lse,
+    check_rows,
+    described_heads,
+    factor_of,
+    operands_of,
+    prepared,
+    scale_of,
+    scale_strides,
+)
 from .options import (
     ALIGNMENTS,
-    OPTION_SOURCES,
+    SOURCES,
     Options,
-    check_sinks,
+    arguments_of,
     config_for,
+    facts_of,
     limits_for,
     named_tensors,
     read_options,
     refuse_options,
-    score_arguments,
-    turns,
 )
+from .scores import Scales
 from .sequences import Grid
 
 
@@ -90,11 +101,12 @@ def attention_forward(
     strides or addresses that TMA can't read and tensors in different places; RuntimeError on a GPU that is not Hopper.
     """
     if is_fp8(q):
-        refuse_options(_NAME, window=window, softcap=softcap, sinks=sinks, score_mod=score_mod)
+        refuse_options(_NAME, "is float8_e4m3fn", window=window, softcap=softcap, sinks=sinks, score_mod=score_mod)
         options = (causal, scale, out_dtype or "bf16", config)
-        out, lse = ATTENTION_FP8((q, k, v, q_scale, k_scale, v_scale, out, None), options)
+        out, lse = ATTENTION_FP8((q, k, v, out, None, q_scale, k_scale, v_scale), options)
         return (out, lse) if return_lse else out
-    refuse_fp8_options(q_scale=q_scale, k_scale=k_scale, v_scale=v_scale, out_dtype=out_dtype)
+    others = "is not float8_e4m3fn"
+    refuse_options(_NAME, others, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale, out_dtype=out_dtype)
     are_none = window is None and softcap is None and score_mod is None and sinks is None
     if are_none and align == ALIGNMENTS[0] and not len(score_args):
         out, lse = ATTENTION((q, k, v, out, None), (causal, scale, config))
@@ -108,117 +120,142 @@ def attention_forward(
 
 
 def attention_launch(
-    q: Any,
-    k: Any,
-    v: Any,
-    out: Any,
-    lse: Any,
-    *,
-    causal: bool = False,
-    scale: float | None = None,
-    window: tuple[int | None, int | None] | None = None,
-    align: str = "top-left",
-    softcap: float | None = None,
-    sinks: Any = None,
-    score_mod: Any = None,
-    score_args: Sequence[Any] = (),
-    config: AttentionConfig | None = None,
-    programs: int | None = None,
-) -> Launch:
+    q: Any, k: Any, v: Any, out: Any, lse: Any, *, scale: float | None = None, sinks: Any = None,
+    score_args: Sequence[Any] = (), config: AttentionConfig | None = None, programs: int | None = None, **options: Any,
+) -> Launch:  # fmt: skip
     """The launch of `attention_forward`, to be bound once and repeated; no extent may be 0.
 
-    `lse` is contiguous. `programs` is how many share the tiles, by default the GPU's multiprocessors. Raises as
-    `attention_forward` does.
+    `lse` is contiguous. `programs` is how many share the tiles, by default the GPU's multiprocessors. `options` are
+    `causal`, `window`, `align`, `softcap` and `score_mod`. Raises as `attention_forward` does.
     """
-    options, tensors = read_options(_NAME, causal, window, align, softcap, score_mod, score_args)
-    return _launch((q, k, v, out, lse, sinks, *tensors), options, scale, config, programs)
+    asked, tensors = read_options(_NAME, score_args=score_args, **options)
+    named = named_tensors(_TENSORS, asked, (q, k, v, out, lse, sinks, *tensors))
+    return _launches(named, asked, scale, config, programs).parts[0]
 
 
-def _launch(
-    tensors: tuple[Any, ...],
+def attention_fp8_launch(
+    q: Any, k: Any, v: Any, out: Any, lse: Any, *, q_scale: Any = None, k_scale: Any = None, v_scale: Any = None,
+    causal: bool = False, scale: float | None = None, config: AttentionFp8Config | None = None,
+    programs: int | None = None,
+) -> Launches:  # fmt: skip
+    """The launches of `attention_forward` of e4m3 tensors, as `attention_launch` has that of others."""
+    asked = Options(bool(causal))
+    named = named_tensors(_FP8_TENSORS, asked, (q, k, v, out, lse, q_scale, k_scale, v_scale))
+    return _launches(named, asked, scale, config, programs)
+
+
+_NAME = "attention_forward"
+_TENSORS = ("q", "k", "v", "out", "lse", "sinks")
+_SCALES = ("q_scale", "k_scale", "v_scale")
+_FP8_TENSORS = (*_TENSORS[:-1], *_SCALES)
+
+
+class _Problem(NamedTuple):
+    """The inputs, checked; of e4m3 tensors with their scales."""
+
+    q: Operand
+    k: Operand
+    v: Operand
+    scales: Scales | None = None
+
+    @classmethod
+    def of(cls, named: Mapping[str, Any]) -> _Problem:
+        q, k, v = heads = operands_of(_NAME, **{name: named[name] for name in _TENSORS[:3]})
+        if not is_fp8(named["q"]):
+            check_heads(q, k, v)
+            return cls(q, k, v)
+        check_heads(q, k, v, dtypes=FP8_DTYPES, head_dims=FP8_HEAD_DIMS)
+        of_q, of_k, of_v = given = [named[name] for name in _SCALES]
+        scales = map(scale_of, heads, _SCALES, given)
+        return cls(q, k, v, Scales(of_q, of_k, of_v, tuple([scale_strides(each) for each in scales])))
+
+
+def _launches(
+    named: Mapping[str, Any],
     options: Options,
     scale: float | None,
     config: AttentionConfig | None,
     programs: int | None = None,
-) -> Launch:
-    q, k, v, out, lse, sinks, *score_tensors = tensors
-    problem = _problem(q, k, v)
-    batch, heads, queries, dim = problem.q.shape
-    kv_heads, keys, v_dim = problem.v.shape[1:]
-    result, sums = operands_of(_NAME, out=out, lse=lse)
-    check_types((problem.q, result), DTYPES)
+) -> Launches:
+    """The launch of a call; of e4m3 tensors that which transposes V goes before."""
+    q, k, v, scales = _Problem.of(named)
+    batch, heads, queries, dim = q.shape
+    kv_heads, keys, v_dim = v.shape[1:]
+    result, lse = operands_of(_NAME, out=named["out"], lse=named["lse"])
+    if scales is None:
+        check_types((q, result), DTYPES)
+    else:
+        check_types((result,), OUT_DTYPES)
+        check_places((q, result))
     check_shape(result, (batch, heads, queries, v_dim), "that of 'q', with the head dim of 'v'")
-    check_lse(problem.q, sums)
-    check_rows(problem.q, queries)
-    if sinks is not None:
-        check_sinks(problem.q, sinks)
+    check_lse(q, lse)
+    check_rows(q, queries)
     factor = factor_of(_NAME, scale, dim)
-    check_hopper(_NAME, problem.q)
-
     limits = limits_for(options, queries, keys)
-    chosen = config or config_for(options, options.causal, dim, v_dim, queries)
+    arguments = arguments_of(q, named, options, limits)
+    check_hopper(_NAME, q)
+
+    chosen: AttentionConfig = config or (
+        config_for(options, options.causal, dim, v_dim, queries)
+        if scales is None
+        else choose_fp8_config(dim, options.causal)
+    )
     is_limited = not (limits.lower is None and limits.upper is None)
     tiling = chosen.tiling(
-        dim, v_dim, causal=limits.causal, uneven=limits.causal or limits.upper is not None,
-        even=keys % chosen.block_n == 0, may_be_empty=is_limited or options.score_mod is not None, **turns(options),
+        dim, v_dim, even=keys % chosen.block_n == 0, may_be_empty=is_limited or options.score_mod is not None,
+        **facts_of(options, limits),
     )  # fmt: skip
     together = batch * heads if chosen.all_heads else 1
-    arguments = {
-        "q_desc": described_heads(problem.q, CONSUMER_ROWS, tiling.qk.elements),
-        "k_desc": described_heads(problem.k, chosen.block_n, tiling.qk.elements),
-        "v_desc": described_heads(problem.v, chosen.block_n, tiling.v.elements),
+    arguments |= {
+        "q_desc": described_heads(q, CONSUMER_ROWS, tiling.qk.elements),
+        "k_desc": described_heads(k, chosen.block_n, tiling.qk.elements),
         "o_desc": described_heads(result, CONSUMER_ROWS, tiling.v.elements),
-        "lse_ptr": lse,
+        "lse_ptr": lse.value,
         "sm_scale": factor,
         "source": Grid(batch * heads, heads, heads // kv_heads, queries, keys, together),
-        "lower": limits.lower,
-        "upper": limits.upper,
-        "softcap": options.softcap,
-        "sinks_ptr": sinks,
-        "score_args": score_arguments(problem.q, options, score_tensors),
+        "scales": scales,
     }
+    before, values, sources = (), None, SOURCES
+    if scales is None:
+        arguments["v_desc"] = described_heads(v, chosen.block_n, tiling.v.elements)
+    else:
+        values, launch = transposed_values(v)
+        arguments["v_desc"] = described_heads(operand(_NAME, "v", values), dim, chosen.block_n)
+        before, sources = (launch,), {**SOURCES, "v_desc": WORKSPACE}
     tiles = -(-queries // chosen.block_m) * batch * heads
-    grid = (min(tiles, programs or chosen.resident * multiprocessors(problem.q)),)
-    sources = {"q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", **OPTION_SOURCES}
-    return Launch.of(
-        attention, grid, arguments, {"T": tiling}, problem.q.device, sources, maxnreg=chosen.maxnreg
-    )  # fmt: skip
+    grid = (min(tiles, programs or chosen.resident * multiprocessors(q)),)
+    main = Launch.of(attention, grid, arguments, {"T": tiling}, q.device, sources, maxnreg=chosen.maxnreg)
+    return Launches((*before, main), values)
 
 
-_NAME = "attention_forward"
+def _prepared(
+    named: dict[str, Any], options: Options, scale: float | None, config: Any, dtype: str | None = None
+) -> Prepared:
+    problem = _Problem.of(named)
+    rows, v_dim = problem.q.shape[:3], problem.v.shape[3]
+    results = {
+        "out": lambda: empty(problem.q, (*rows, v_dim), dtype),
+        "lse": lambda: empty(problem.q, rows, "fp32"),
+    }
+    return prepared(named, results, 0 in problem.q.shape, lambda named: _launches(named, options, scale, config))
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
-    causal, scale, config = options
-    return _prepare_options((*tensors, None), (Options(causal=bool(causal)), scale, config))
+    causal, *others = options
+    return _prepare_options((*tensors, None), (Options(bool(causal)), *others))
 
 
 def _prepare_options(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
-    q, k, v, out, lse, sinks, *score_tensors = tensors
-    asked, scale, config = options
-    problem = _problem(q, k, v)
-    if out is None:
-        out = empty(problem.q, (*problem.q.shape[:3], problem.v.shape[3]))
-    if lse is None:
-        lse = empty(problem.q, problem.q.shape[:3], "fp32")
-    named = {"q": q, "k": k, "v": v, "out": out, "lse": lse, "sinks": sinks, **named_tensors(asked, score_tensors)}
-    if 0 in problem.q.shape:
-        return Prepared(named)
-    return Prepared(named, (_launch((q, k, v, out, lse, sinks, *score_tensors), asked, scale, config),))
+    return _prepared(named_tensors(_TENSORS, options[0], tensors), *options)
 
 
-ATTENTION = PlannedFunction(_NAME, _prepare, results=slice(3, 5), operator=operators.attention(ATTENTION_BACKWARD))
-ATTENTION_OPTIONS = PlannedFunction(_NAME, _prepare_options, results=slice(3, 5), operator=operators.ATTENTION_OPTIONS)
+def _prepare_fp8(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    causal, scale, out_dtype, config = options
+    asked, dtype = Options(bool(causal)), type_of_result(_NAME, out_dtype, OUT_DTYPES)
+    return _prepared(named_tensors(_FP8_TENSORS, asked, tensors), asked, scale, config, dtype)
 
 
-class _Problem(NamedTuple):
-    q: Operand
-    k: Operand
-    v: Operand
-
-
-def _problem(q: Any, k: Any, v: Any) -> _Problem:
-    """The inputs, checked."""
-    found = _Problem(*operands_of(_NAME, q=q, k=k, v=v))
-    check_heads(*found)
-    return found
+_RESULTS = slice(3, 5)
+ATTENTION = PlannedFunction(_NAME, _prepare, results=_RESULTS, operator=operators.attention(ATTENTION_BACKWARD))
+ATTENTION_OPTIONS = PlannedFunction(_NAME, _prepare_options, results=_RESULTS, operator=operators.ATTENTION_OPTIONS)
+ATTENTION_FP8 = PlannedFunction(_NAME, _prepare_fp8, results=_RESULTS, operator=operators.ATTENTION_FP8)

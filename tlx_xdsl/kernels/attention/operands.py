@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
+from ..calls.launching import Launches
 from ..calls.operands import (
     TMA_ALIGNMENT,
     Operand,
@@ -19,6 +20,7 @@ from ..calls.operands import (
     row_strides,
     torch_module,
 )
+from ..calls.plans import WORKSPACE, Prepared
 from .config import DIM_STEP, MAX_HEAD_DIM
 
 DTYPES = ("fp16", "bf16")
@@ -30,6 +32,20 @@ _MAX_ROWS = (1 << 31) - 1
 def operands_of(function: str, **values: Any) -> list[Operand]:
     """Arguments of a function by their names as operands."""
     return [operand(function, name, value) for name, value in values.items()]
+
+
+def prepared(
+    named: dict[str, Any], results: Mapping[str, Any], is_empty: bool, launches: Callable[[dict[str, Any]], Launches]
+) -> Prepared:
+    """The tensors of a call by their names, with `results` in the places of None, and the launches on all of them.
+
+    There is nothing to launch where a call `is_empty`.
+    """
+    named |= {name: made() for name, made in results.items() if named[name] is None}
+    if is_empty:
+        return Prepared(named)
+    found = launches(named)
+    return Prepared({**named, WORKSPACE: found.workspace}, found.parts)
 
 
 def check_heads(
@@ -74,17 +90,26 @@ def _check_dim(each: Operand) -> None:
         )
 
 
+def check_plain(of: Operand, each: Operand, dtypes: Sequence[str], shape: tuple[int, ...], why: str) -> None:
+    """Refuse other types, places and shapes, and elements that do not follow each other.
+
+    Raises TypeError or ValueError.
+    """
+    if each.dtype not in dtypes:
+        expected = " or ".join(dtypes).replace("i32", "int32")
+        raise TypeError(f"{each.what}: expected elements of type {expected}, got {each.value.dtype}")
+    check_places((of, each))
+    check_shape(each, shape, why)
+    distance = 1
+    for extent, stride in zip(reversed(shape), reversed(each.strides), strict=True):
+        if 0 not in shape and extent > 1 and stride != distance:
+            raise ValueError(f"{each.what}: expected contiguous memory, got the strides {each.strides}")
+        distance *= extent
+
+
 def check_lse(q: Operand, lse: Operand) -> None:
     """Refuse other logarithms than those of `q`, in f32 and contiguous. Raises TypeError or ValueError."""
-    if lse.dtype != "fp32":
-        raise TypeError(f"{lse.what}: expected elements of type fp32, got {lse.value.dtype}")
-    check_places((q, lse))
-    check_shape(lse, q.shape[:3], "batch, heads and queries of 'q'")
-    expected = (q.shape[1] * q.shape[2], q.shape[2], 1)
-    if 0 not in lse.shape and any(
-        extent != 1 and found != wanted for extent, found, wanted in zip(lse.shape, lse.strides, expected, strict=True)
-    ):
-        raise ValueError(f"{lse.what}: expected contiguous memory, got the strides {lse.strides}")
+    check_plain(q, lse, ("fp32",), q.shape[:3], "batch, heads and queries of 'q'")
 
 
 def check_rows(q: Operand, length: int) -> None:

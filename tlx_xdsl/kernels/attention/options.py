@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, NamedTuple, cast
 
-from ..calls.operands import Operand, check_places, check_shape, operand
+from ..calls.operands import Operand, check_places, operand
+from ..calls.plans import WORKSPACE
 from .config import AttentionConfig, choose_config
+from .operands import check_plain
 
 ALIGNMENTS = ("top-left", "bottom-right")
 SINK_DTYPES = ("fp32", "fp16", "bf16")
@@ -119,42 +121,52 @@ def limits_for(options: Options, queries: int, keys: int) -> Limits:
     return Limits(True, lower, None) if upper == 0 else Limits(False, lower, upper)
 
 
-def refuse_options(function: str, **options: Any) -> None:
-    """Refuse options for e4m3 tensors. Raises TypeError."""
+def refuse_options(function: str, where: str, **options: Any) -> None:
+    """Refuse options that belong to tensors of another type. Raises TypeError."""
     for name, value in options.items():
         if value is not None:
-            raise TypeError(f"{function}: argument '{name}': expected None where 'q' is float8_e4m3fn, got {value!r}")
+            raise TypeError(f"{function}: argument '{name}': expected None where 'q' {where}, got {value!r}")
 
 
-def check_sinks(q: Operand, sinks: Any) -> None:
-    """Refuse what is no number for each head of `q`. Raises TypeError or ValueError."""
-    each = operand(q.function, "sinks", sinks)
-    if each.dtype not in SINK_DTYPES:
-        raise TypeError(f"{each.what}: expected elements of type {' or '.join(SINK_DTYPES)}, got {sinks.dtype}")
-    check_places((q, each))
-    check_shape(each, (q.shape[-3],), "heads of 'q'")
-    if each.shape[0] > 1 and each.strides != (1,):
-        raise ValueError(f"{each.what}: expected contiguous elements, got the stride {each.strides[0]}")
+SOURCES = {
+    "q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", "sinks_ptr": "sinks",
+    "source[0]": "q_sums", "source[1]": "k_sums", "source[2]": WORKSPACE, "counter_ptr": WORKSPACE,
+    **{f"scales[{at}]": f"{name}_scale" for at, name in enumerate("qkv")},
+    **{f"score_args[{at}]": f"score_{at}" for at in range(SCORE_ARGS)},
+}  # fmt: skip
+"""The tensors of a call by the kernels' names."""
 
 
-def named_tensors(options: Options, tensors: Sequence[Any]) -> dict[str, Any]:
-    """The tensors among the arguments of `score_mod` by the kernels' names."""
+def named_tensors(names: Sequence[str], options: Options, tensors: Sequence[Any]) -> dict[str, Any]:
+    """The tensors of a call by its names, and those after them, which are arguments of `score_mod`."""
     places = [at for at, number in enumerate(options.numbers) if number is None]
-    return {f"score_{at}": tensor for at, tensor in zip(places, tensors, strict=True)}
+    return dict(zip([*names, *(f"score_{at}" for at in places)], tensors, strict=True))
 
 
-OPTION_SOURCES = {"sinks_ptr": "sinks", **{f"score_args[{at}]": f"score_{at}" for at in range(SCORE_ARGS)}}
-"""The tensors of the options among those of a plan, by the kernels' names."""
+def arguments_of(q: Operand, named: Mapping[str, Any], options: Options, limits: Limits) -> dict[str, Any]:
+    """The arguments of the kernel that are limits or options. Raises TypeError or ValueError for their tensors."""
+    sinks = named.get("sinks")
+    if sinks is not None:
+        check_plain(q, operand(q.function, "sinks", sinks), SINK_DTYPES, (q.shape[-3],), "heads of 'q'")
+    score_args = {f"score_{at}": number for at, number in enumerate(options.numbers)}
+    for at, name in enumerate(score_args):
+        if name in named:
+            check_places((q, operand(q.function, f"score_args[{at}]", named[name])))
+    return {
+        "lower": limits.lower,
+        "upper": limits.upper,
+        "softcap": options.softcap,
+        "sinks_ptr": sinks,
+        "score_args": tuple([named.get(name, number) for name, number in score_args.items()]),
+        "scales": None,
+    }
 
 
-def score_arguments(q: Operand, options: Options, tensors: Sequence[Any]) -> tuple[Any, ...]:
-    """The arguments of `score_mod` in their order. Raises ValueError."""
-    found = named_tensors(options, tensors)
-    for name, tensor in found.items():
-        check_places((q, operand(q.function, f"score_args[{name.removeprefix('score_')}]", tensor)))
-    return tuple([found.get(f"score_{at}", number) for at, number in enumerate(options.numbers)])
-
-
-def turns(options: Options) -> dict[str, Any]:
-    """Return the facts about turned scores, as `Tiling` has them."""
-    return {"turned": not (options.softcap is None and options.score_mod is None), "score_mod": options.score_mod}
+def facts_of(options: Options, limits: Limits) -> dict[str, Any]:
+    """Return the facts about limits and turned scores, as `Tiling` has them."""
+    return {
+        "causal": limits.causal,
+        "uneven": limits.causal or limits.upper is not None,
+        "turned": not (options.softcap is None and options.score_mod is None),
+        "score_mod": options.score_mod,
+    }

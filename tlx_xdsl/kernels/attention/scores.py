@@ -32,14 +32,45 @@ class Scoring(NamedTuple):
     softcap: Any
     sinks: Any
     args: Any
+    scales: Any
+    """`Scales`, of operands in 8 bits."""
+
+
+class Scales(NamedTuple):
+    """Pointers to factors of Q, K and V, None for none, and the strides of each along batches and heads."""
+
+    q: Any
+    k: Any
+    v: Any
+    strides: Any
 
 
 @tlx_xdsl.jit
 def scale_of(scale_ptr, batch, head, strides):
-    """The scale of a head of K or V; 1 without any."""
+    """The scale of a head of Q, K or V; 1 without any."""
     if scale_ptr is None:
         return 1.0
     return tl.load(scale_ptr + batch * strides[0] + head * strides[1])
+
+
+@tlx_xdsl.jit
+def power_of(scoring, place):
+    """The factor of a head's scores, to powers of two. `place` is that of `tile.attend_tile`."""
+    scales = scoring.scales
+    if scales is None:
+        return scoring.power
+    head, HEADS, GROUP = place
+    of_q = scale_of(scales.q, head // HEADS, head % HEADS, scales.strides[0])
+    return scoring.power * (of_q * scale_of(scales.k, head // HEADS, head % HEADS // GROUP, scales.strides[1]))
+
+
+@tlx_xdsl.jit
+def unit_of(scoring, place):
+    """The factor of a head's values."""
+    if scoring.scales is None:
+        return 1.0
+    head, HEADS, GROUP = place
+    return scale_of(scoring.scales.v, head // HEADS, head % HEADS // GROUP, scoring.scales.strides[2])
 
 
 @tlx_xdsl.jit
@@ -113,10 +144,13 @@ def next_softmax(scores, scale, m, total, MAY_BE_EMPTY: tl.constexpr = False, BI
 
 
 @tlx_xdsl.jit
-def normalised(m, total, sink, MAY_BE_EMPTY: tl.constexpr):
-    """The maximum and sum of each row with its sink, if there is one, and the factor of what was summed up."""
+def normalised(m, total, sink, MAY_BE_EMPTY: tl.constexpr, unit=1.0):
+    """The maximum and sum of each row with its sink, if there is one, and the factor of what was summed up.
+
+    Without a sink that is `unit` over the sum.
+    """
     if sink is None:
-        factor = 1.0 / total
+        factor = unit / total
     else:
         m_new = tl.maximum(m, sink * LOG2_E)
         top = subtracted(m_new, True)

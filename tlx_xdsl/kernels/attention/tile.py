@@ -15,10 +15,10 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
 from ..rings import call_next, next_place, wait_for_turn
+from .fp8.blocks import carried, drained_blocks, left_of, multiplied, narrowed, packed, summed
 from .pieces import (
     ROWS,
     Slot,
-    add_values,
     block_of,
     load_pieces,
     put,
@@ -36,7 +36,9 @@ from .scores import (
     hide_keys_before,
     next_softmax,
     normalised,
+    power_of,
     turned_scores,
+    unit_of,
 )
 from .sequences import (
     end_block,
@@ -60,12 +62,14 @@ class Part(NamedTuple):
     end: Any
     """The block after the last one."""
     tile: Any
+    power: Any
+    """The factor of scores, to powers of two."""
 
 
 @tlx_xdsl.jit
 def load_values(desc, batch, head, key, tile, slot, phase, T: tl.constexpr):
     """Producer: load the block of V at `key`, with zeros after the end: what lies there may be NaN."""
-    if T.transposed:
+    if T.in_8_bits:
         block, full, empty = slot
         tlx.barrier_wait(empty, phase ^ 1)
         tlx.barrier_expect_bytes(full, T.block_n * T.v.elements)
@@ -133,7 +137,7 @@ def attend_blocks(
     state, rings, part, scoring, first_step, end_step, c: tl.constexpr, CUT: tl.constexpr, T: tl.constexpr
 ):  # fmt: skip
     """A consumer: the blocks of these steps, which limits may cut where CUT says so; returns the state after them."""
-    stage, phase, m, total, p, acc = state
+    stage, phase, m, total, p, acc, alpha = state
     q, k, v = rings
     lower, upper = part.tile.limits
     dtype: tl.constexpr = tlx.dtype_of(q.buffers)
@@ -141,11 +145,12 @@ def attend_blocks(
         v_stage = stage
         v_phase = phase
         stage, phase = next_place(stage, phase, T.stages)
+        left = left_of(p, dtype, T)
         tlx.barrier_wait(k.full[stage], phase)
         wait_for_turn(c, T.consumers)
         scores = scores_of(block_of(q, c), block_of(k, stage))
         tlx.barrier_wait(v.full[v_stage], v_phase)
-        acc = add_values(p, block_of(v, v_stage), acc)
+        products = multiplied(left, block_of(v, v_stage), acc, T)
         call_next(c, T.consumers)
         scores = tlx.async_dot_wait(len(acc), scores)
         tlx.barrier_arrive(k.empty[stage])
@@ -156,18 +161,25 @@ def attend_blocks(
             scores = hide_keys(scores, part.last_key, key, part.tile.lengths[1], True)
         if CUT and lower is not None:
             scores = hide_keys_before(scores, part.first + lower, key)
-        weights, m, total, alpha = next_softmax(scores, scoring.power, m, total, T.may_be_empty)
-        p = weights.to(dtype)
-        acc = wait_for(acc)
+        weights, m, total, block_alpha = next_softmax(scores, part.power, m, total, T.may_be_empty, T.bits)
+        halves = narrowed(weights, dtype, T)
+        products = wait_for(products)
+        p = packed(*halves) if T.in_8_bits else halves
         tlx.barrier_arrive(v.empty[v_stage])
-        acc = times(acc, alpha)
-    return stage, phase, m, total, p, acc
+        if T.exact:
+            acc = summed(acc, products, alpha)
+            alpha = block_alpha
+        else:
+            acc = times(products, block_alpha)
+    return stage, phase, m, total, p, acc, alpha
 
 
 @tlx_xdsl.jit
 def attend_rest(state, rings, part, scoring, whole, cut, steps, c: tl.constexpr, T: tl.constexpr):
     """A consumer: all blocks but the first; those from `whole` to `cut` are whole. Returns the state after them."""
     lower, upper = part.tile.limits
+    if not T.overlap:
+        return drained_blocks(state, rings, part.power, steps, c, T)
     if upper is not None and lower is not None:
         # Blocks cut by the upper limit, whole ones, those cut by the lower limit, and no more: the text of two loops.
         # Three have more registers than there are.
@@ -190,12 +202,12 @@ def attend_tile(rings, o, results, place, tile, scoring, stage, phase, c: tl.con
     """Consumer c: its rows of a tile; return the place in the rings after it.
 
     `results` are the descriptor of O, the address of the logarithms and how many a head has. `place` is the head,
-    over all batches, and how many there are in a batch.
+    over all batches, how many there are in a batch, and those that share a head of K and V.
     """
     q, k, v = rings
     q_full, q_empty = q.full[c], q.empty[c]
     o_desc, lse_ptr, LSE_ROWS = results
-    head, HEADS = place
+    head, HEADS, _ = place
     Q_LENGTH, KV_LENGTH = tile.lengths
     lower, upper = tile.limits
     ENDS_DIFFER: tl.constexpr = upper is not None or (T.causal and T.block_n % T.block_m != 0)
@@ -203,6 +215,7 @@ def attend_tile(rings, o, results, place, tile, scoring, stage, phase, c: tl.con
     dtype: tl.constexpr = tlx.dtype_of(q.buffers)
 
     first_row = tile.row + c * ROWS
+    power = power_of(scoring, place)
     last_key = last_key_of(first_row, tile, T)
     begin = first_block(first_row, tile, T)
     end = end_block(last_key + ROWS - 1, begin, tile, MASKED, T)
@@ -226,38 +239,42 @@ def attend_tile(rings, o, results, place, tile, scoring, stage, phase, c: tl.con
         first = hide_keys(first, last_key, (end - 1) * T.block_n, KV_LENGTH, T.even)
     if lower is not None:
         first = hide_keys_before(first, first_row + lower, (end - 1) * T.block_n)
-    weights, m, total = first_softmax(first, scoring.power, T.may_be_empty)
-    p = weights.to(dtype)
+    weights, m, total = first_softmax(first, power, T.may_be_empty, T.bits)
     acc = zeros_of(ROWS, T.v.elements, T.v.number)
+    alpha = tl.zeros_like(m) if T.exact else None
+    p = carried(weights, dtype, T)
 
-    part = Part(where, first_row, last_key, end, tile)
-    stage, phase, m, total, p, acc = attend_rest(
-        (stage, phase, m, total, p, acc), rings, part, scoring, whole, cut, num_blocks, c, T
+    part = Part(where, first_row, last_key, end, tile, power)
+    stage, phase, m, total, p, acc, alpha = attend_rest(
+        (stage, phase, m, total, p, acc, alpha), rings, part, scoring, whole, cut, num_blocks, c, T
     )
+    left = left_of(p, dtype, T)
     if not T.o_in_q:
         tlx.barrier_arrive(q_empty)
 
     tlx.barrier_wait(v.full[stage], phase)
-    acc = wait_for(add_values(p, block_of(v, stage), acc))
+    products = wait_for(multiplied(left, block_of(v, stage), acc, T))
     tlx.barrier_arrive(v.empty[stage])
+    acc = summed(acc, products, alpha) if T.exact else products
     stage, phase = next_place(stage, phase, T.stages)
     if lower is not None:
         stage, phase = pass_on(rings, tile_begin, begin, stage, phase, c, T)
 
     sink = None if scoring.sinks is None else tl.load(scoring.sinks + head % HEADS).to(tl.float32)
-    m, total, factor = normalised(m, total, sink, T.may_be_empty)
+    m, total, factor = normalised(m, total, sink, T.may_be_empty, unit_of(scoring, place))
     result = times(acc, factor)
     if not T.o_in_q:
         # Not after the store but before the buffer is written again: the store overlaps the next tile.
         tlx.async_descriptor_store_wait(0)
     o_block = block_of(o, c)
-    put(o_block, result, dtype)
+    put(o_block, result, tlx.dtype_of(o_desc))
     q_start = None if tile.starts is None else tile.starts[0]
     where, o_row = in_sequence(head // HEADS, first_row, q_start, Q_LENGTH, ROWS)
     store_pieces(o_desc, where, head % HEADS, o_row, o_block)
+    top = m - T.bits if T.bits else m
     numbers = first_row + tl.arange(0, ROWS)
     lse_ptr += head * Q_LENGTH if tile.starts is None else head % HEADS * LSE_ROWS + q_start
-    tl.store(lse_ptr + numbers, (m + tl.log2(total)) * LN_2, mask=numbers < Q_LENGTH)
+    tl.store(lse_ptr + numbers, (top + tl.log2(total)) * LN_2, mask=numbers < Q_LENGTH)
     if T.o_in_q:
         tlx.async_descriptor_store_wait(0)
         tlx.barrier_arrive(q_empty)

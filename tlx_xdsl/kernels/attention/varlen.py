@@ -12,37 +12,30 @@ Types, head dimensions and options are those of `attention_forward`. There is no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 from ..calls.launching import Launch, Launches, check_hopper, multiprocessors
-from ..calls.operands import (
-    Operand,
-    check_places,
-    check_shape,
-    check_types,
-    describe,
-    empty,
-)
+from ..calls.operands import Operand, check_shape, check_types, describe, empty
 from ..calls.planned_function import PlannedFunction
-from ..calls.plans import WORKSPACE, Prepared
+from ..calls.plans import Prepared
 from ..gemm.grouped.call import LARGEST_EXTENT, MAX_ROWS
 from ..operators import attention as operators
 from .config import CONSUMER_ROWS, AttentionConfig
 from .device import attention, clear_counter
-from .operands import DTYPES, check_heads, described_heads, factor_of, operands_of
+from .operands import DTYPES, check_heads, check_plain, described_heads, factor_of, operands_of, prepared
 from .options import (
-    OPTION_SOURCES,
+    SOURCES,
+    Limits,
     Options,
-    check_sinks,
+    arguments_of,
     config_for,
+    facts_of,
     limits_of,
     named_tensors,
     read_options,
-    score_arguments,
-    turns,
 )
 from .sequences import Sequences
 
@@ -102,61 +95,52 @@ def attention_varlen_launch(
     `causal`, `window`, `align`, `softcap` and `score_mod`. Raises as `varlen` does.
     """
     asked, tensors = read_options(_NAME, score_args=score_args, **options)
-    return _launches((q, k, v, out, lse, cu_seqlens_q, cu_seqlens_k, sinks, *tensors), asked, scale, config, programs)
+    given = (q, k, v, out, lse, cu_seqlens_q, cu_seqlens_k, sinks, *tensors)
+    return _launches(named_tensors(_TENSORS, asked, given), asked, scale, config, programs)
 
 
 _NAME = "attention_varlen"
+_TENSORS = ("q", "k", "v", "out", "lse", "q_sums", "k_sums", "sinks")
 
 
 def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
-    q, k, v, out, lse, q_sums, k_sums, sinks, *score_tensors = tensors
-    options, scale, config = settings
-    problem = _read(q, k, v, q_sums, k_sums)
+    named = named_tensors(_TENSORS, settings[0], tensors)
+    problem = _Problem.of(named)
     rows, heads, _ = problem.q.shape
-    if out is None:
-        out = empty(problem.q, (rows, heads, problem.v.shape[2]))
-    if lse is None:
-        lse = empty(problem.q, (heads, rows), "fp32")
-    named = {"q": q, "k": k, "v": v, "out": out, "lse": lse, "q_sums": q_sums, "k_sums": k_sums, "sinks": sinks}
-    named |= named_tensors(options, score_tensors)
-    if 0 in problem.q.shape or not problem.sequences:
-        return Prepared(named)
-    given = (q, k, v, out, lse, q_sums, k_sums, sinks, *score_tensors)
-    launches = _launches(given, options, scale, config, None)
-    return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
+    results = {
+        "out": lambda: empty(problem.q, (rows, heads, problem.v.shape[2])),
+        "lse": lambda: empty(problem.q, (heads, rows), "fp32"),
+    }
+    is_empty = 0 in problem.q.shape or not problem.sequences
+    return prepared(named, results, is_empty, lambda named: _launches(named, *settings))
 
 
 ATTENTION_VARLEN = PlannedFunction(_NAME, _prepare, results=slice(3, 5), operator=operators.ATTENTION_VARLEN)
 
 
 class _Problem(NamedTuple):
+    """The inputs, checked."""
+
     q: Operand
     k: Operand
     v: Operand
     sequences: int
 
-
-def _read(q: Any, k: Any, v: Any, q_sums: Any, k_sums: Any) -> _Problem:
-    """The inputs, checked."""
-    heads = operands_of(_NAME, q=q, k=k, v=v)
-    for each in heads:
-        if len(each.shape) != 3:
-            raise ValueError(f"{each.what}: expected (rows, heads, head dim), got the shape {each.shape}")
-        if each.shape[0] * each.shape[1] > LARGEST_EXTENT or each.shape[0] > MAX_ROWS:
-            raise ValueError(f"{each.what}: expected at most {MAX_ROWS} rows, got {each.shape[0]}")
-    check_heads(_as_batch(heads[0]), _as_batch(heads[1]), _as_batch(heads[2]))
-    sums = operands_of(_NAME, cu_seqlens_q=q_sums, cu_seqlens_k=k_sums)
-    for each in sums:
-        if each.dtype != "i32":
-            raise TypeError(f"{each.what}: expected elements of type int32, got {each.value.dtype}")
-        if len(each.shape) != 1 or not each.shape[0] or (each.shape[0] > 1 and each.strides != (1,)):
-            raise ValueError(
-                f"{each.what}: expected one contiguous dimension with elements, got the shape {each.shape} and the "
-                f"strides {each.strides}"
-            )
-    check_places((heads[0], *sums))
-    check_shape(sums[1], sums[0].shape, "that of 'cu_seqlens_q'")
-    return _Problem(heads[0], heads[1], heads[2], sums[0].shape[0] - 1)
+    @classmethod
+    def of(cls, named: Mapping[str, Any]) -> _Problem:
+        q, k, v = heads = operands_of(_NAME, **{name: named[name] for name in _TENSORS[:3]})
+        for each in heads:
+            if len(each.shape) != 3:
+                raise ValueError(f"{each.what}: expected (rows, heads, head dim), got the shape {each.shape}")
+            if each.shape[0] * each.shape[1] > LARGEST_EXTENT or each.shape[0] > MAX_ROWS:
+                raise ValueError(f"{each.what}: expected at most {MAX_ROWS} rows, got {each.shape[0]}")
+        check_heads(*map(_as_batch, heads))
+        sums = operands_of(_NAME, cu_seqlens_q=named["q_sums"], cu_seqlens_k=named["k_sums"])
+        for each in sums:
+            if len(each.shape) != 1 or not each.shape[0]:
+                raise ValueError(f"{each.what}: expected one contiguous dimension with elements, got {each.shape}")
+            check_plain(q, each, ("i32",), sums[0].shape, "that of 'cu_seqlens_q'")
+        return cls(q, k, v, sums[0].shape[0] - 1)
 
 
 def _as_batch(each: Operand) -> Operand:
@@ -191,62 +175,49 @@ def heads_together(heads: int, group: int, keys: int, row_bytes: int) -> int:
 
 
 def _launches(
-    tensors: tuple[Any, ...],
+    named: Mapping[str, Any],
     options: Options,
     scale: float | None,
     config: AttentionConfig | None,
-    programs: int | None,
+    programs: int | None = None,
 ) -> Launches:
-    q, k, v, out, lse, q_sums, k_sums, sinks, *score_tensors = tensors
-    problem = _read(q, k, v, q_sums, k_sums)
-    rows, heads, dim = problem.q.shape
-    keys, kv_heads, v_dim = problem.v.shape
-    result, sums = operands_of(_NAME, out=out, lse=lse)
-    check_types((problem.q, result), DTYPES)
+    q, k, v, sequences = _Problem.of(named)
+    rows, heads, dim = q.shape
+    keys, kv_heads, v_dim = v.shape
+    result, lse = operands_of(_NAME, out=named["out"], lse=named["lse"])
+    check_types((q, result), DTYPES)
     check_shape(result, (rows, heads, v_dim), "that of 'q', with the head dim of 'v'")
-    check_shape(sums, (heads, rows), "heads and rows of 'q'")
-    if sums.dtype != "fp32":
-        raise TypeError(f"{sums.what}: expected elements of type fp32, got {sums.value.dtype}")
-    if sinks is not None:
-        check_sinks(_as_batch(problem.q), sinks)
+    check_plain(q, lse, ("fp32",), (heads, rows), "heads and rows of 'q'")
     factor = factor_of(_NAME, scale, dim)
-    check_hopper(_NAME, problem.q)
-
     lower, upper = limits_of(options)
     is_causal = upper == 0 and options.align == "top-left"
-    group, sequences = heads // kv_heads, problem.sequences
+    limits = Limits(is_causal, lower, None if is_causal else upper)
+    arguments = arguments_of(_as_batch(q), named, options, limits)
+    check_hopper(_NAME, q)
+
+    group = heads // kv_heads
     chosen = config or config_for(options, is_causal, dim, v_dim, -(-rows // sequences))
     is_limited = not (lower is None and upper is None)
     tiling = chosen.tiling(
-        dim, v_dim, causal=is_causal, uneven=upper is not None, may_be_empty=True, sequences=True,
-        bottom_right=options.align == "bottom-right" and is_limited, **turns(options),
+        dim, v_dim, may_be_empty=True, sequences=True, bottom_right=options.align == "bottom-right" and is_limited,
+        **facts_of(options, limits),
     )  # fmt: skip
-    counter = empty(problem.q, (COUNTERS,), "fp32")
+    counter = empty(q, (COUNTERS,), "fp32")
     together = heads_together(heads, group, -(-keys // sequences), (dim + v_dim) * 2)
-    arguments = {
-        "q_desc": described_heads(_as_batch(problem.q), CONSUMER_ROWS, tiling.qk.elements),
-        "k_desc": described_heads(_as_batch(problem.k), chosen.block_n, tiling.qk.elements),
-        "v_desc": _ragged(problem.v, chosen.block_n, tiling.v.elements),
+    arguments |= {
+        "q_desc": described_heads(_as_batch(q), CONSUMER_ROWS, tiling.qk.elements),
+        "k_desc": described_heads(_as_batch(k), chosen.block_n, tiling.qk.elements),
+        "v_desc": _ragged(v, chosen.block_n, tiling.v.elements),
         "o_desc": _ragged(result, CONSUMER_ROWS, tiling.v.elements),
-        "lse_ptr": lse,
+        "lse_ptr": lse.value,
         "sm_scale": factor,
-        "source": Sequences(q_sums, k_sums, counter, rows, keys, sequences, heads, group, together),
-        "lower": lower,
-        "upper": None if is_causal else upper,
-        "softcap": options.softcap,
-        "sinks_ptr": sinks,
-        "score_args": score_arguments(problem.q, options, score_tensors),
-    }
+        "source": Sequences(
+            named["q_sums"], named["k_sums"], counter, rows, keys, sequences, heads, group, together
+        ),
+    }  # fmt: skip
     # Each sequence may end in a tile that is not full.
     tiles = (rows // chosen.block_m + sequences) * heads
-    grid = (min(tiles, programs or chosen.resident * multiprocessors(problem.q)),)
-    device = problem.q.device
-    before = Launch(clear_counter, (1,), {"counter_ptr": counter}, {}, device, num_warps=1, sources=_SOURCES)
-    main = Launch.of(attention, grid, arguments, {"T": tiling}, device, _SOURCES, maxnreg=chosen.maxnreg)
+    grid = (min(tiles, programs or chosen.resident * multiprocessors(q)),)
+    before = Launch(clear_counter, (1,), {"counter_ptr": counter}, {}, q.device, num_warps=1, sources=SOURCES)
+    main = Launch.of(attention, grid, arguments, {"T": tiling}, q.device, SOURCES, maxnreg=chosen.maxnreg)
     return Launches((before, main), counter)
-
-
-_SOURCES = {
-    "q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", "source[0]": "q_sums",
-    "source[1]": "k_sums", "source[2]": WORKSPACE, "counter_ptr": WORKSPACE, **OPTION_SOURCES,
-}  # fmt: skip

@@ -85,6 +85,7 @@ ATTENTION_FP8 = operator(
     lambda q, *rest: (q.new_empty(q.shape, dtype=rest[-2]), q.new_empty(q.shape[:3], dtype=torch_module().float32)),
     results=2,
     outs="out lse",
+    tensors="q k v out lse q_scale k_scale v_scale",
     configs=(AttentionFp8Config,),
     codecs={"out_dtype": (lambda asked: torch_type(type_of_result("attention_forward", asked, OUT_DTYPES)), None)},
     title="attention_forward",

@@ -1,11 +1,26 @@
-"""Loops of a consumer of `device` over the blocks of keys of a tile, once it has the first scores.
+"""What 8 bits (e4m3) change in attention forward: probabilities, products and a second loop over the blocks of keys.
 
-Two ways. `overlapped_blocks` issues S(n) before P(n - 1) V(n - 1), and waits for the first alone: a softmax begins
-while the second product is in flight. That takes registers of S, of P and of the sums at once: 2 consumers of 240.
+Tasks, rings, barriers, masks and the schedule are those of `attention/device`; read its top first. Here is the rest.
+
+V. The tensor cores read 8-bit operands along K alone, and in P V that is along the keys: V comes transposed, (batch,
+heads, dim, keys), from `values`, with the keys of each 16 in the order 0 1 8 9 2 3 10 11 4 5 12 13 6 7 14 15.
+
+P. That order is the one in which P already lies. Of each 16 columns of S, thread t of four has 2t, 2t + 1, 2t + 8 and
+2t + 9, and the tensor cores want 4t to 4t + 3 of it as their left operand: the same four, with the columns in the
+order above. `rounded` says so, and nothing moves; a sum over keys may be in any order.
+
+Numbers. Probabilities are at most 1, before the division by their sum; times 2 ** T.bits they use more of e4m3's range:
+the smallest that is no zero is 2 ** -17 of the largest. The sums are in the same units, which cancel out. Scores are
+q k * (q_scale * k_scale * sm_scale), and v_scale multiplies the result; each scale is one number, or one for each head.
+
+Sums. The tensor cores keep some 14 bits of the sums of 8-bit products. With T.exact, P V of each block of keys is a sum
+of its own, which is added to the f32 sums as these are rescaled, in one instruction; it takes as many registers as
+they do. Else the tensor cores add up all keys.
+
+Overlap. With T.overlap the loop is that of 16 bits (`tile.attend_blocks`), where a softmax begins while the product of
+the block before is in flight. That takes registers of S, of P and of the sums at once: 2 consumers of 240. Without,
 `drained_blocks` waits for P(n - 1) V(n - 1) before it issues S(n), which takes the registers of the probabilities; the
 other consumers keep the tensor cores busy: 3 of 160 registers fit, at head dimension 128 as well.
-
-Both return the sums, the rows' maxima and totals, and the stage and phase that follow.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -17,11 +32,8 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
 
-from ..pieces import as_matrix
+from ..pieces import add_values, as_matrix, block_of, scores_of, times, wait_for
 from ..scores import next_softmax
-
-P_BITS = tl.constexpr(8)
-"""Probabilities are multiplied by 2 ** P_BITS; e4m3 ends at 448."""
 
 
 @tlx_xdsl.jit
@@ -66,90 +78,65 @@ def as_operand(words, dtype: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def add_product(left, values, acc, EXACT: tl.constexpr):
-    """Issue P V of a block, with EXACT a sum of its own."""
-    return tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
+def narrowed(p, dtype: tl.constexpr, T: tl.constexpr):
+    """Probabilities in the operands' type; in 8 bits as the halves that are `packed`."""
+    return halves_of_words(p, dtype) if T.in_8_bits else p.to(dtype)
 
 
 @tlx_xdsl.jit
-def overlapped_blocks(
-    rings, weights, m, total, scale, num_blocks, stage, phase, c: tl.constexpr, EXACT: tl.constexpr, T: tl.constexpr
-):  # fmt: skip
-    """All blocks, each softmax beside the product of the block before. P is carried from step to step, as words."""
-    q, k, v = rings
-    dtype: tl.constexpr = tlx.dtype_of(q.buffers)
-    q_tile = as_matrix(q.buffers[c])
-    acc = tl.zeros((weights.shape[0], T.v.elements), tl.float32)
-    alpha = tl.zeros_like(m)  # of EXACT: what `acc` still has to be multiplied by
-    p = packed(*halves_of_words(weights, dtype))
-    for _ in range(1, num_blocks):
-        v_stage = stage
-        v_phase = phase
-        stage, phase = next_place(stage, phase, T.stages)
-        left = as_operand(p, dtype)
-        tlx.barrier_wait(k.full[stage], phase)
-        wait_for_turn(c, T.consumers)
-        scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k.buffers[stage])))
-        tlx.barrier_wait(v.full[v_stage], v_phase)
-        product = add_product(left, tlx.local_trans(as_matrix(v.buffers[v_stage])), acc, EXACT)
-        call_next(c, T.consumers)
-        scores = tlx.async_dot_wait(1, scores)
-        tlx.barrier_arrive(k.empty[stage])
-        weights, m, total, block_alpha = next_softmax(scores, scale, m, total, False, P_BITS)
-        low, high = halves_of_words(weights, dtype)
-        product = tlx.async_dot_wait(0, product)
-        p = packed(low, high)
-        tlx.barrier_arrive(v.empty[v_stage])
-        if EXACT:
-            acc = acc * alpha[:, None] + product
-            alpha = block_alpha
-        else:
-            acc = product * block_alpha[:, None]
-    acc = last_block(as_operand(p, dtype), v, q.empty[c], acc, alpha, stage, phase, EXACT)
-    stage, phase = next_place(stage, phase, T.stages)
-    return acc, m, total, stage, phase
+def carried(p, dtype: tl.constexpr, T: tl.constexpr):
+    """Probabilities as they are carried to the next block."""
+    if not T.overlap:
+        return p
+    p = narrowed(p, dtype, T)
+    return packed(*p) if T.in_8_bits else p
 
 
 @tlx_xdsl.jit
-def drained_blocks(
-    rings, weights, m, total, scale, num_blocks, stage, phase, c: tl.constexpr, EXACT: tl.constexpr, T: tl.constexpr
-):  # fmt: skip
-    """All blocks, one product after the other."""
+def left_of(p, dtype: tl.constexpr, T: tl.constexpr):
+    """The left operand of P V, of probabilities as they were carried from the block before."""
+    if not T.in_8_bits:
+        return p
+    return as_operand(p, dtype) if T.overlap else rounded(p, dtype)
+
+
+@tlx_xdsl.jit
+def multiplied(left, v, acc, T: tl.constexpr):
+    """Issue P V of a block, added to the sums; with T.exact it is a sum of its own."""
+    if not T.in_8_bits:
+        return add_values(left, v, acc)
+    values = tlx.local_trans(as_matrix(v[0]))
+    return [tlx.async_dot(left, values) if T.exact else tlx.async_dot(left, values, acc[0])]
+
+
+@tlx_xdsl.jit
+def summed(acc, products, alpha):
+    """The sums, each row times its factor, with those of a block, in one instruction."""
+    return [acc[0] * alpha[:, None] + products[0]]
+
+
+@tlx_xdsl.jit
+def drained_blocks(state, rings, power, steps, c: tl.constexpr, T: tl.constexpr):
+    """All blocks but the first, one product after the other, in 8 bits; returns the state after them."""
+    stage, phase, m, total, p, acc, alpha = state
     q, k, v = rings
     dtype: tl.constexpr = tlx.dtype_of(q.buffers)
-    q_tile = as_matrix(q.buffers[c])
-    acc = tl.zeros((weights.shape[0], T.v.elements), tl.float32)
-    alpha = tl.zeros_like(m)
-    for _ in range(1, num_blocks):
-        left = rounded(weights, dtype)
+    for _ in range(1, steps):
+        left = rounded(p, dtype)
         tlx.barrier_wait(v.full[stage], phase)
-        values = tlx.local_trans(as_matrix(v.buffers[stage]))
         wait_for_turn(c, T.consumers)
-        product = tlx.async_dot_wait(0, add_product(left, values, acc, EXACT))
+        products = wait_for(multiplied(left, block_of(v, stage), acc, T))
         tlx.barrier_arrive(v.empty[stage])
-        acc = acc * alpha[:, None] + product if EXACT else product
+        acc = summed(acc, products, alpha) if T.exact else products
         stage, phase = next_place(stage, phase, T.stages)
         tlx.barrier_wait(k.full[stage], phase)
-        scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k.buffers[stage])))
+        scores = scores_of(block_of(q, c), block_of(k, stage))
         call_next(c, T.consumers)
         scores = tlx.async_dot_wait(0, scores)
         tlx.barrier_arrive(k.empty[stage])
-        weights, m, total, block_alpha = next_softmax(scores, scale, m, total, False, P_BITS)
-        if EXACT:
+        p, m, total, block_alpha = next_softmax(scores, power, m, total, False, T.bits)
+        if T.exact:
             alpha = block_alpha
         else:
-            acc = acc * block_alpha[:, None]
-    acc = last_block(rounded(weights, dtype), v, q.empty[c], acc, alpha, stage, phase, EXACT)
-    stage, phase = next_place(stage, phase, T.stages)
-    return acc, m, total, stage, phase
-
-
-@tlx_xdsl.jit
-def last_block(left, v, q_empty, acc, alpha, stage, phase, EXACT: tl.constexpr):
-    """The sums with those of the last block. Q of the tile is read no more."""
-    tlx.barrier_arrive(q_empty)
-    tlx.barrier_wait(v.full[stage], phase)
-    values = tlx.local_trans(as_matrix(v.buffers[stage]))
-    product = tlx.async_dot_wait(0, add_product(left, values, acc, EXACT))
-    tlx.barrier_arrive(v.empty[stage])
-    return acc * alpha[:, None] + product if EXACT else product
+            acc = times(acc, block_alpha)
+    return stage, phase, m, total, p, acc, alpha

@@ -1,6 +1,6 @@
 """Preparation of V for attention in fp8: transposed, the keys of each 16 in the order of the tensor cores' operand.
 
-Place 4t + j of 16 has key 2t + (j & 1) + 8 * (j >> 1), for t and j from 0 to 3 (`device` says why). The
+Place 4t + j of 16 has key 2t + (j & 1) + 8 * (j >> 1), for t and j from 0 to 3 (`blocks` says why). The
 four keys of a t become one 32-bit word, and words are transposed: 8-bit elements would go through shared memory one by
 one. Places after the end of the keys are zeros.
 """

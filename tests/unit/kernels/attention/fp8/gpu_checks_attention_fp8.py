@@ -14,7 +14,7 @@ from torch.nn import functional
 from tests.unit.kernels.gemm.gpu_checks_fp8 import error_of
 from tests.unit.kernels.gpu_checks import Check, poisoned, relative_error
 from tlx_xdsl.kernels.attention.config import AttentionFp8Config
-from tlx_xdsl.kernels.attention.fp8.call import attention_fp8_launch
+from tlx_xdsl.kernels.attention.forward import attention_fp8_launch
 
 LIMIT = 0.03
 """Norm of the difference over that of the reference: e4m3 rounds probabilities to 4 bits."""

@@ -9,8 +9,7 @@ from tests.unit.kernels import references
 from tests.unit.kernels.references import DTYPES, heads, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.attention.config import AttentionFp8Config, choose_fp8_config
-from tlx_xdsl.kernels.attention.forward import attention_forward
-from tlx_xdsl.kernels.attention.fp8.call import attention_fp8_launch
+from tlx_xdsl.kernels.attention.forward import attention_forward, attention_fp8_launch
 from tlx_xdsl.kernels.attention.fp8.values import attention_fp8_values
 
 E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)

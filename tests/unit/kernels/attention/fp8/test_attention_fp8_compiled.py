@@ -11,7 +11,7 @@ from tests.unit.kernels.gemm.test_compiled import compiled, registers
 from tests.unit.kernels.references import DTYPES, heads
 from tlx_xdsl.analysis.layout_costs import conversions
 from tlx_xdsl.kernels.attention.config import AttentionFp8Config, choose_fp8_config
-from tlx_xdsl.kernels.attention.fp8.call import attention_fp8_launch
+from tlx_xdsl.kernels.attention.forward import attention_fp8_launch
 from tlx_xdsl.layouts.conversion_cost import ConversionKind
 from tlx_xdsl.text.parser import parse_module
 
