@@ -1,7 +1,7 @@
 """The gradients of attention in half precision on Hopper: `dq, dk, dv = attention_backward(q, k, v, out, lse, dout)`.
 
-The products are in `device`, what comes before and after them in `rows`, the
-configurations in `config`; heads of more than 128 elements have those of `wide`.
+The products are in `device`, what comes before and after them in `rows`, the configurations in `config`. Heads of more
+than 128 elements have dK and dV in a kernel (`wide_device`), and dQ in another one (`dq`).
 What `attention_forward` takes is taken here, with its results:
 
     out, lse = attention_forward(q, k, v, causal=True, return_lse=True)
@@ -22,29 +22,34 @@ Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, whi
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any
 
 from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiprocessors
 from tlx_xdsl.kernels.calls.operands import describe, empty
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.calls.plans import Prepared
 from tlx_xdsl.kernels.operators import attention as operators
 
-from ..config import Pieces
-from ..operands import check_rows, described_heads, factor_of, operands_of, readable_heads, strides_in_units
+from ..config import Pieces, pieces_of
+from ..operands import check_rows, described_heads, factor_of, operands_of, prepared, readable_heads, strides_in_units
 from .config import (
+    PIECE,
+    AnyConfig,
     BackwardConfig,
     Tiling,
     WideBackwardConfig,
     choose_config,
+    choose_wide_config,
     is_wide,
     width_of,
 )
 from .device import attention_backward as backward_kernel
+from .dq import attention_backward_dq
 from .operands import COUNTERS, NAME, ROWS, Problem
 from .rows import attention_backward_after
-from .wide import wide_launches
+from .wide_device import attention_backward_wide
 
 HEADS_IN_ORDER = (4, 16)
 """Heads that take their tiles in turn at least where tiles of a head wait for each other, without and with a mask.
@@ -69,7 +74,7 @@ def attention_backward(
     dk: Any = None,
     dv: Any = None,
     deterministic: bool = False,
-    config: BackwardConfig | WideBackwardConfig | None = None,
+    config: AnyConfig | None = None,
 ) -> tuple[Any, Any, Any]:
     """Return the gradients (dq, dk, dv) of a loss whose gradient for `attention_forward`'s `out` is `dout`.
 
@@ -101,7 +106,7 @@ def attention_backward_launch(
     causal: bool = False,
     scale: float | None = None,
     deterministic: bool = False,
-    config: BackwardConfig | WideBackwardConfig | None = None,
+    config: AnyConfig | None = None,
     programs: int | None = None,
 ) -> Launches:
     """The launches of `attention_backward`, to be bound once and repeated; there must be queries.
@@ -114,18 +119,16 @@ def attention_backward_launch(
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
-    q, k, v, out, lse, dout, dlse, dq, dk, dv = tensors
-    pairs = zip((dq, dk, dv), operands_of(NAME, q=q, k=k, v=v), strict=True)
-    dq, dk, dv = (empty(like, like.shape) if made is None else made for made, like in pairs)
-    given = (q, k, v, out, lse, dout, dlse, dq, dk, dv)
-    problem = Problem.of(*given)
-    named = dict(zip(Problem._fields, given, strict=True))
-    if 0 in problem.q.shape:
-        dk[...] = 0
-        dv[...] = 0
-        return Prepared(named)
-    launches = _launches(problem, *options)
-    return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
+    named = dict(zip(Problem._fields, tensors, strict=True))
+    for each in operands_of(NAME, **{name: named[name] for name in "qkv"}):
+        if named[f"d{each.name}"] is None:
+            named[f"d{each.name}"] = empty(each, each.shape)
+    problem = Problem.of(*named.values())
+    is_empty = 0 in problem.q.shape
+    if is_empty:
+        named["dk"][...] = 0
+        named["dv"][...] = 0
+    return prepared(named, {}, is_empty, lambda _: _launches(problem, *options))
 
 
 def _as_they_run(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -149,47 +152,47 @@ def _launches(
     causal: bool,
     scale: float | None,
     deterministic: bool,
-    config: BackwardConfig | WideBackwardConfig | None,
+    config: AnyConfig | None,
     programs: int | None = None,
 ) -> Launches:
-    dim, v_dim = problem.q.shape[3], problem.v.shape[3]
-    expected = WideBackwardConfig if is_wide(dim, v_dim) else BackwardConfig
+    batch, heads, queries, dim = problem.q.shape
+    v_dim = problem.v.shape[3]
+    wide = is_wide(dim, v_dim)
+    expected = WideBackwardConfig if wide else BackwardConfig
     if type(config) not in (type(None), expected):
         raise TypeError(
             f"{NAME}: argument 'config': expected a {expected.__name__} for heads of {dim} and {v_dim} elements, "
             f"got {config!r}"
         )
-    if is_wide(dim, v_dim):
-        return wide_launches(problem, causal, scale, cast("WideBackwardConfig | None", config), programs)
-    batch, heads, queries, _ = problem.q.shape
-    width = width_of(dim, v_dim)
-    chosen = cast("BackwardConfig | None", config) or choose_config(dim, v_dim)
+    chosen = config or (choose_wide_config if wide else choose_config)(dim, v_dim)
+    # Of a wide head a power of two: what reads O and dO has it in one piece.
+    width = 1 << (v_dim - 1).bit_length() if wide else width_of(dim, v_dim)
     blocks = -(-queries // chosen.block_m)
     padded = blocks * chosen.block_m
     check_rows(problem.q, padded)
     factor = factor_of(NAME, scale, dim)
     check_hopper(NAME, problem.q)
-    described_heads(problem.dq, ROWS, width)  # threads move 16 bytes of it at a time
 
     rows = batch * heads * padded
-    ends = list(accumulate((COUNTERS, 2 * rows, width * rows, batch * heads * blocks if deterministic else 0)))
+    numbers = (0, 0) if wide else (width * rows, batch * heads * blocks if deterministic else 0)
+    ends = list(accumulate((COUNTERS, 2 * rows, *numbers)))
     workspace = empty(problem.q, (ends[-1],), "fp32")
-    counter, stats, sums, added = (workspace[begin:end] for begin, end in zip([0, *ends], ends, strict=False))
-    before = problem.before(
-        chosen.block_m, width, stats, counter, sums, added if deterministic else None
-    )  # fmt: skip
-    pieces = Pieces(width, 1)
-    tiling = Tiling(chosen.consumers, chosen.registers, chosen.block_m, chosen.stages, pieces, pieces, bool(causal))
-    least = HEADS_IN_ORDER[tiling.causal] if deterministic else int(tiling.causal)
-    values = {
-        "stats_ptr": stats,
-        "counter_ptr": counter,
-        "added_ptr": added if deterministic else None,
-        "sums_desc": describe(sums, (rows, width), (width, 1), (64, 64)),
-        "sm_scale": factor,
-    }
+    counter, stats, *parts = (workspace[begin:end] for begin, end in zip([0, *ends], ends, strict=False))
+    sums, added = (part if number else None for part, number in zip(parts, numbers, strict=True))
+    before = problem.before(chosen.block_m, width, stats, counter, sums, added)
+    pieces = (pieces_of(dim, PIECE), pieces_of(v_dim, PIECE)) if wide else (Pieces(width, 1), Pieces(width, 1))
+    tiling = Tiling(chosen.consumers, chosen.registers, chosen.block_m, chosen.stages, *pieces, bool(causal))
     places = programs or multiprocessors(problem.q)
-    main = problem.products(backward_kernel, tiling, chosen.block_n, places, least, values)
+    least = HEADS_IN_ORDER[tiling.causal] if deterministic and not wide else int(tiling.causal)
+    values = {"stats_ptr": stats, "counter_ptr": counter, "sm_scale": factor}
+    if isinstance(chosen, WideBackwardConfig):
+        of_queries = replace(tiling, stages=chosen.slots), problem.q, chosen.block_n, places, least
+        main = problem.products(attention_backward_wide, tiling, problem.k, chosen.block_m, places, least, values)
+        values["num_blocks"] = blocks
+        return Launches((before, main, problem.products(attention_backward_dq, *of_queries, values)), workspace)
+    described_heads(problem.dq, ROWS, width)  # threads move 16 bytes of it at a time
+    values |= {"added_ptr": added, "sums_desc": describe(sums, (rows, width), (width, 1), (64, 64))}
+    main = problem.products(backward_kernel, tiling, problem.k, chosen.block_n, places, least, values)
     after = problem.launch(
         attention_backward_after,
         (batch * heads, padded // ROWS),

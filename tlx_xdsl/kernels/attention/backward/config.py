@@ -56,6 +56,13 @@ class WideBackwardConfig:
     registers: int = 240
     stages: int = 2
     slots: int = 3
+    consumers = 2
+    block_m = CONSUMER_KEYS
+    block_n = consumers * CONSUMER_KEYS
+    """Queries of a tile of dQ."""
+
+
+AnyConfig = BackwardConfig | WideBackwardConfig
 
 
 @dataclass(frozen=True)

@@ -65,32 +65,28 @@ class Problem(NamedTuple):
         """Make a launch of the pass; `aligned` are pointers to multiples of 16 bytes."""
         return Launch.of(kernel, grid, values, constants, self.q.device, _SOURCES, aligned)
 
-    def described(self, names: str, rows: int, elements: int) -> dict[str, Any]:
-        """Descriptors of tensors by the launches' names, without `_desc`: blocks of so many rows and elements."""
-        arguments = [f"{name}_desc" for name in names.split()]
-        return {each: described_heads(getattr(self, _SOURCES[each]), rows, elements) for each in arguments}
-
     def products(
-        self, kernel: Any, tiling: Tiling, tile: int, places: int, least: int, values: dict[str, Any]
+        self, kernel: Any, tiling: Tiling, of: Operand, tile: int, places: int, least: int, values: dict[str, Any]
     ) -> Launch:  # fmt: skip
-        """The launch that gives dK and dV, tiles of so many keys: `places` programs, which share them.
+        """The launch of a kernel with products, tiles of so many rows of K or Q: `places` programs, which share them.
 
         At least `least` heads take their tiles in turn, or each does alone where that is 0.
         """
-        batch, heads, queries, _ = self.q.shape
-        kv_heads, keys = self.k.shape[1:3]
-        tiles = -(-keys // tile)
-        together = heads_together(batch * kv_heads, tiles, places, least) if least else 1
-        values = {
-            **self.described("q do", tiling.block_m, tiling.qk.elements),
-            **self.described("k v dk dv", CONSUMER_KEYS, tiling.qk.elements),
-            "grid": Grid(batch * kv_heads, kv_heads, constexpr(heads // kv_heads), queries, keys, together),
-            **values,
-        }
+        batch, count, length, _ = of.shape
+        queries, keys = self.q.shape[2], self.k.shape[2]
+        tiles = -(-length // tile)
+        together = heads_together(batch * count, tiles, places, least) if least else 1
+        group = constexpr(self.q.shape[1] // self.k.shape[1])
+        values = {"grid": Grid(batch * count, count, group, queries, keys, together), **values}
+        for name in kernel.arg_names:
+            if name.endswith("_desc") and name not in values:
+                each = getattr(self, _SOURCES[name])
+                rows = tiling.block_m if each in (self.q, self.dout) else CONSUMER_KEYS
+                values[name] = described_heads(each, rows, tiling.qk.elements)
         # A causal mask hides keys after the end from all queries, where there are not more of those.
         even = keys % tile == 0 or (tiling.causal and keys >= queries)
         constants = {"T": replace(tiling, even=even)}
-        return self.launch(kernel, (min(tiles * batch * kv_heads, places),), values, constants, ("stats_ptr",))
+        return self.launch(kernel, (min(tiles * batch * count, places),), values, constants, ("stats_ptr",))
 
     def before(
         self, block_m: int, width: int, stats: Any, counter: Any, sums: Any = None, added: Any = None
@@ -135,21 +131,8 @@ def heads_together(heads: int, tiles: int, programs: int, least: int) -> int:
 
 
 _SOURCES = {
-    "q_desc": "q",
-    "k_desc": "k",
-    "v_desc": "v",
+    **{f"{name}_desc": name for name in ("q", "k", "v", "dq", "dk", "dv")},
+    **{f"{name}_ptr": name for name in ("out", "dout", "lse", "dlse", "dq")},
     "do_desc": "dout",
-    "dk_desc": "dk",
-    "dv_desc": "dv",
-    "dq_desc": "dq",
-    "out_ptr": "out",
-    "dout_ptr": "dout",
-    "lse_ptr": "lse",
-    "dlse_ptr": "dlse",
-    "dq_ptr": "dq",
-    "stats_ptr": WORKSPACE,
-    "counter_ptr": WORKSPACE,
-    "added_ptr": WORKSPACE,
-    "sums_ptr": WORKSPACE,
-    "sums_desc": WORKSPACE,
+    **dict.fromkeys(("stats_ptr", "counter_ptr", "added_ptr", "sums_ptr", "sums_desc"), WORKSPACE),
 }
