@@ -27,9 +27,10 @@ from ..operators import attention as operators
 from .backward.call import ATTENTION_BACKWARD
 from .config import CONSUMER_ROWS, FP8_HEAD_DIMS, OUT_DTYPES, AttentionConfig, AttentionFp8Config, choose_fp8_config
 from .device import attention
-from .fp8.call import FP8_DTYPES, is_fp8, transposed_values
+from .fp8.call import is_fp8, transposed_values
 from .operands import (
     DTYPES,
+    FP8_DTYPES,
     check_heads,
     check_lse,
     check_rows,

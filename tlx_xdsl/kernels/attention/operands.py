@@ -24,6 +24,7 @@ from ..calls.plans import WORKSPACE, Prepared
 from .config import DIM_STEP, MAX_HEAD_DIM
 
 DTYPES = ("fp16", "bf16")
+FP8_DTYPES = ("fp8e4nv",)
 
 _MAX_ROWS = (1 << 31) - 1
 """Rows of all heads are counted in 32 bits."""
@@ -32,6 +33,11 @@ _MAX_ROWS = (1 << 31) - 1
 def operands_of(function: str, **values: Any) -> list[Operand]:
     """Arguments of a function by their names as operands."""
     return [operand(function, name, value) for name, value in values.items()]
+
+
+def by_name(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    """Values by their names, which are as many."""
+    return dict(zip(names, values, strict=True))
 
 
 def prepared(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from ..calls.operands import Operand, check_places, operand
 from ..calls.plans import WORKSPACE
 from .config import AttentionConfig, choose_config
-from .operands import check_plain
+from .operands import by_name, check_plain
 
 ALIGNMENTS = ("top-left", "bottom-right")
 SINK_DTYPES = ("fp32", "fp16", "bf16")
@@ -140,7 +140,7 @@ SOURCES = {
 def named_tensors(names: Sequence[str], options: Options, tensors: Sequence[Any]) -> dict[str, Any]:
     """The tensors of a call by its names, and those after them, which are arguments of `score_mod`."""
     places = [at for at, number in enumerate(options.numbers) if number is None]
-    return dict(zip([*names, *(f"score_{at}" for at in places)], tensors, strict=True))
+    return by_name([*names, *(f"score_{at}" for at in places)], tensors)
 
 
 def arguments_of(q: Operand, named: Mapping[str, Any], options: Options, limits: Limits) -> dict[str, Any]:

@@ -33,7 +33,16 @@ from tlx_xdsl.kernels.calls.plans import Prepared
 from tlx_xdsl.kernels.operators import attention as operators
 
 from ..config import Pieces, pieces_of
-from ..operands import check_rows, described_heads, factor_of, operands_of, prepared, readable_heads, strides_in_units
+from ..operands import (
+    by_name,
+    check_rows,
+    described_heads,
+    factor_of,
+    operands_of,
+    prepared,
+    readable_heads,
+    strides_in_units,
+)
 from .config import (
     PIECE,
     AnyConfig,
@@ -119,7 +128,7 @@ def attention_backward_launch(
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
-    named = dict(zip(Problem._fields, tensors, strict=True))
+    named = by_name(Problem._fields, tensors)
     for each in operands_of(NAME, **{name: named[name] for name in "qkv"}):
         if named[f"d{each.name}"] is None:
             named[f"d{each.name}"] = empty(each, each.shape)

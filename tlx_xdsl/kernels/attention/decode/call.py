@@ -9,7 +9,7 @@ how many there are. The kernels are in `device`. There is no gradient.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -32,11 +32,15 @@ from tlx_xdsl.language.core import constexpr
 from ..config import CONSUMER_ROWS, Pieces
 from ..operands import (
     DTYPES,
+    FP8_DTYPES,
+    by_name,
     check_head_shapes,
+    check_plain,
     check_rows,
     described_heads,
     factor_of,
     operands_of,
+    prepared,
     scale_of,
     scale_strides,
 )
@@ -55,9 +59,6 @@ from .config import (
 )
 from .device import attention_decode as decode_kernel, merge
 from .rows import Work
-
-FP8_DTYPES = ("fp8e4nv",)
-"""Types of caches in 8 bits."""
 
 
 def attention_decode(
@@ -107,24 +108,19 @@ def attention_decode_launch(
     `programs` share the items, by default the GPU's multiprocessors; `splits` is by default `splits_for`. Raises as
     `attention_decode` does.
     """
-    settings = (causal, window, softcap, scale)
-    return _launches((q, k, v, out, lengths, pages, k_scale, v_scale), settings, splits, programs)
+    named = by_name(_TENSORS, (q, k, v, out, lengths, pages, k_scale, v_scale))
+    return _launches(named, _asked(causal, window, softcap, scale, splits, programs))
 
 
 _NAME = "attention_decode"
+_TENSORS = ("q", "k", "v", "out", "lengths", "pages", "k_scale", "v_scale")
 
 
 def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
-    q, k, v, out, lengths, pages, k_scale, v_scale = tensors
-    problem = _Problem.of(q, k, v, lengths, pages, k_scale, v_scale)
-    if out is None:
-        out = empty(problem.q, (*problem.q.shape[:3], problem.v.shape[3]))
-    named = {"q": q, "k": k, "v": v, "out": out, "lengths": lengths, "pages": pages}
-    named |= {"k_scale": k_scale, "v_scale": v_scale}
-    if 0 in problem.q.shape:
-        return Prepared(named)
-    launches = _launches((q, k, v, out, lengths, pages, k_scale, v_scale), settings, None, None)
-    return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
+    named = by_name(_TENSORS, tensors)
+    problem = _Problem.of(named)
+    results = {"out": lambda: empty(problem.q, (*problem.q.shape[:3], problem.v.shape[3]))}
+    return prepared(named, results, 0 in problem.q.shape, lambda named: _launches(named, _asked(*settings)))
 
 
 ATTENTION_DECODE = PlannedFunction(_NAME, _prepare, results=3, operator=operators.ATTENTION_DECODE)
@@ -139,58 +135,45 @@ class _Problem(NamedTuple):
     k_scale: Operand | None
     v_scale: Operand | None
 
-    @property
-    def is_fp8(self) -> bool:
-        """Return whether the cache is in 8 bits."""
-        return self.k.dtype in FP8_DTYPES
-
     @classmethod
-    def of(cls, q: Any, k: Any, v: Any, lengths: Any, pages: Any, k_scale: Any, v_scale: Any) -> _Problem:
-        queries, keys, values = operands_of(_NAME, q=q, k=k, v=v)
-        if pages is not None:
-            keys, values = paged(queries, (keys, values), operand(_NAME, "pages", pages))
+    def of(cls, named: Mapping[str, Any]) -> _Problem:
+        queries, *caches = operands_of(_NAME, **{name: named[name] for name in "qkv"})
+        keys, values = paged(queries, caches, named["pages"])
         check_types((queries,), DTYPES)
         check_types((keys, values), (*DTYPES, *FP8_DTYPES))
+        given = {name: named[name] for name in ("k_scale", "v_scale")}
         if keys.dtype in DTYPES:
             check_types((queries, keys), DTYPES)
-            for name, scale in (("k_scale", k_scale), ("v_scale", v_scale)):
+            for name, scale in given.items():
                 if scale is not None:
-                    raise TypeError(f"{_NAME}: argument '{name}': expected None for a cache of {k.dtype}")
+                    raise TypeError(f"{_NAME}: argument '{name}': expected None for a cache of {keys.dtype}")
         check_places((queries, keys))
         check_head_shapes(queries, keys, values)
-        check_queries(queries, lengths)
-        return cls(queries, keys, values, scale_of(keys, "k_scale", k_scale), scale_of(values, "v_scale", v_scale))
+        check_queries(queries, named["lengths"])
+        return cls(queries, keys, values, *map(scale_of, (keys, values), given, given.values()))
 
 
-def _read_settings(
-    causal: bool, window: int | None, softcap: float | None, scale: float | None
-) -> tuple[bool, int | None, float | None, float | None]:
+def _asked(
+    causal: bool, window: int | None, softcap: float | None, scale: float | None, splits: int | None = None,
+    programs: int | None = None,
+) -> Asked:  # fmt: skip
     sides = None if window is None else (window, None)
     options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap)
-    return options.causal, options.window[0], options.softcap, scale
+    return Asked(scale, options.causal, options.window[0], options.softcap, splits, programs)
 
 
-def _launches(
-    tensors: tuple[Any, ...], settings: tuple[Any, ...], splits: int | None, programs: int | None
-) -> Launches:
-    q, k, v, out, lengths, pages, k_scale, v_scale = tensors
-    causal, left, softcap, scale = _read_settings(*settings)
-    problem = _Problem.of(q, k, v, lengths, pages, k_scale, v_scale)
-    _, heads, count, dim = problem.q.shape
-    kv_heads, keys, v_dim = problem.v.shape[1:]
-    strides: tuple[Any, ...] = None, None
-    if problem.is_fp8:
-        pieces = fp8_pieces(dim), fp8_pieces(v_dim)
+def _launches(named: Mapping[str, Any], asked: Asked) -> Launches:
+    q, k, v, *scales = _Problem.of(named)
+    kv_heads, keys, v_dim = v.shape[1:]
+    _, heads, count, dim = q.shape
+    if k.dtype in FP8_DTYPES:
+        pieces, blocks = (fp8_pieces(dim), fp8_pieces(v_dim)), fp8_blocks_for(dim, v_dim)
         rows = columns_for(count * heads // kv_heads, v_dim)
-        form = Form(decode_kernel, fp8_blocks_for(dim, v_dim), *pieces, FP8_REGISTERS, rows, True)
-        strides = scale_strides(problem.k_scale), scale_strides(problem.v_scale)
-    else:
-        blocks = blocks_for(dim, v_dim)
-        form = Form(decode_kernel, blocks, decode_pieces(dim), decode_pieces(v_dim), MAX_REGISTERS[blocks.resident])
-    caches = {"k_desc": operand(_NAME, "k", k), "v_desc": operand(_NAME, "v", v)}
-    given = {"lengths_ptr": lengths, "table_ptr": pages, "k_scale_ptr": k_scale, "v_scale_ptr": v_scale}
-    asked = Asked(scale, causal, left, softcap, splits, programs)
-    return form.launches(problem.q, out, (keys, v_dim), caches, given, strides, asked, _SOURCES)
+        form = Form(decode_kernel, _SOURCES, blocks, *pieces, FP8_REGISTERS, rows, True)
+        return form.launches(q, named, (keys, v_dim), asked, tuple(map(scale_strides, scales)))
+    pieces, blocks = (decode_pieces(dim), decode_pieces(v_dim)), blocks_for(dim, v_dim)
+    form = Form(decode_kernel, _SOURCES, blocks, *pieces, MAX_REGISTERS[blocks.resident])
+    return form.launches(q, named, (keys, v_dim), asked, (None, None))
 
 
 _SOURCES = {
@@ -223,12 +206,13 @@ def check_queries(queries: Operand, lengths: Any) -> None:
         raise ValueError(f"{queries.what}: expected at most {MAX_QUERIES} queries, got {queries.shape[2]}")
     if lengths is not None:
         each = operand(queries.function, "lengths", lengths)
-        check_numbers(queries, each)
-        check_shape(each, queries.shape[:1], "batch of 'q'")
+        check_plain(queries, each, ("i32",), queries.shape[:1], "batch of 'q'")
 
 
-def paged(queries: Operand, caches: Sequence[Operand], table: Operand) -> list[Operand]:
-    """Caches in pages as sequences of all keys that the table has room for. Raises TypeError or ValueError."""
+def paged(queries: Operand, caches: list[Operand], pages: Any) -> list[Operand]:
+    """Caches in pages as sequences of all keys that a table has room for. Raises TypeError or ValueError."""
+    if pages is None:
+        return caches
     for each in caches:
         if len(each.shape) != 4:
             raise ValueError(f"{each.what}: expected (pages, heads, rows of a page, head dim), got {each.shape}")
@@ -239,23 +223,12 @@ def paged(queries: Operand, caches: Sequence[Operand], table: Operand) -> list[O
     for each in others:
         if each.shape[0] != count:
             raise ValueError(f"{each.what}: expected {count} pages, as '{first.name}' has, got {each.shape[0]}")
-    check_numbers(queries, table)
-    if len(table.shape) != 2 or table.shape[:1] != queries.shape[:1] or not table.shape[1]:
+    table = operand(queries.function, "pages", pages)
+    if len(table.shape) != 2 or not table.shape[1]:
         raise ValueError(f"{table.what}: expected (batch of 'q', pages of a sequence), got the shape {table.shape}")
-    batch, pages = table.shape
-    return [replace(each, shape=(batch, each.shape[1], pages * each.shape[2], each.shape[3])) for each in caches]
-
-
-def check_numbers(queries: Operand, each: Operand) -> None:
-    """Refuse what is not int32, contiguous and where the queries are. Raises TypeError or ValueError."""
-    if each.dtype != "i32":
-        raise TypeError(f"{each.what}: expected elements of type int32, got {each.value.dtype}")
-    check_places((queries, each))
-    expected = 1
-    for extent, stride in zip(reversed(each.shape), reversed(each.strides), strict=True):
-        if extent > 1 and stride != expected:
-            raise ValueError(f"{each.what}: expected contiguous elements, got the strides {each.strides}")
-        expected *= extent
+    check_plain(queries, table, ("i32",), (*queries.shape[:1], table.shape[1]), "batch of 'q', pages of a sequence")
+    batch, count = table.shape
+    return [replace(each, shape=(batch, each.shape[1], count * each.shape[2], each.shape[3])) for each in caches]
 
 
 def check_columns(*operands: Operand) -> None:
@@ -291,6 +264,7 @@ class Form(NamedTuple):
     """A kernel for a long cache, and how it takes the cache and the queries (`Tiling`)."""
 
     kernel: Any
+    sources: Mapping[str, str]
     blocks: Blocks
     qk: Pieces
     v: Pieces
@@ -300,19 +274,27 @@ class Form(NamedTuple):
     in_8_bits: bool = False
 
     def launches(
-        self, q: Operand, out: Any, extents: tuple[int, int], caches: Mapping[str, Operand], given: Mapping[str, Any],
-        strides: tuple[Any, ...], asked: Asked, sources: Mapping[str, str],
-    ) -> Launches:  # fmt: skip
+        self,
+        q: Operand,
+        named: Mapping[str, Any],
+        extents: tuple[int, int],
+        asked: Asked,
+        strides: tuple[Any, ...] = (),
+    ) -> Launches:
         """The launches of a call: the kernel, and the one that merges splits if there are several.
 
-        `extents` are the keys of a sequence and the columns of results. `caches` are by the names of their descriptors;
-        a single one serves all heads, as keys and as values. `given` are further arguments of the kernel, `strides`
-        further items of its strides.
+        `named` are its tensors, `extents` the keys of a sequence and the columns of results. A single cache serves all
+        heads, as keys and as values. `strides` are further items of the kernel's strides.
         """
+        caches = {
+            name: operand(q.function, source, named[source])
+            for name, source in self.sources.items()
+            if name.endswith("_desc")
+        }
         batch, heads, count, dim = q.shape
         keys, v_dim = extents
         kv_heads, page = caches["k_desc"].shape[1:3]
-        result = operand(q.function, "out", out)
+        result = operand(q.function, "out", named["out"])
         check_types((q, result), DTYPES)
         check_shape(result, (batch, heads, count, v_dim), "that of 'q', with the columns of the values")
         check_rows(q, count)
@@ -321,7 +303,7 @@ class Form(NamedTuple):
         check_hopper(q.function, q)
 
         block = self.blocks.keys
-        page = block if given["table_ptr"] is None else page
+        page = block if named["pages"] is None else page
         part = min(page, block)
         group = heads // kv_heads
         tiles = -(-count * group // self.rows)
@@ -332,10 +314,8 @@ class Form(NamedTuple):
         unit = unit_of_rows(q, result)
         described = zip(caches.items(), (self.qk, self.v), strict=False)
         arguments = {
-            **given,
+            **{name: named[source] for name, source in self.sources.items() if source in named},
             **{name: described_heads(each, part, pieces.elements) for (name, each), pieces in described},
-            "q_ptr": q.value,
-            "out_ptr": out,
             "sums_ptr": sums,
             "sm_scale": factor,
             "strides": (strides_of(q, unit), strides_of(result, unit), *strides),
@@ -349,12 +329,12 @@ class Form(NamedTuple):
             self.in_8_bits,
         )  # fmt: skip
         first = Launch.of(
-            self.kernel, (min(items, programs),), arguments, {"T": tiling}, q.device, sources,
+            self.kernel, (min(items, programs),), arguments, {"T": tiling}, q.device, self.sources,
             ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else (), maxnreg=self.registers,
         )  # fmt: skip
         if sums is None:
             return Launches((first,))
-        return Launches((first, merged(q, result, sums, splits, unit, sources)), sums)
+        return Launches((first, merged(q, result, sums, splits, unit, self.sources)), sums)
 
 
 def merged(

@@ -8,16 +8,17 @@ results. The kernel is in `mla_device`; splits and their merge are those of `att
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels.calls.launching import Launches
-from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, empty, operand
+from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, empty
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
 from tlx_xdsl.kernels.operators import attention as operators
 
 from ..config import CONSUMER_ROWS, SHARED_BYTES, Pieces, pieces_of
-from ..operands import DTYPES, operands_of
+from ..operands import DTYPES, by_name, operands_of, prepared
 from .call import Asked, Form, check_queries, paged
 from .config import PIECE, Blocks
 from .mla_device import attention_mla as mla_kernel
@@ -64,9 +65,8 @@ def attention_mla_launch(
 
     `programs` share the items, by default the GPU's multiprocessors; `splits` is by default `splits_for`.
     """
-    problem = _Problem.of(q, cache, lengths, pages, int(out.shape[-1]))
-    asked = Asked(scale, causal, splits=splits, programs=programs)
-    return _launches(problem, cache, out, lengths, pages, asked)
+    named = by_name(_TENSORS, (q, cache, out, lengths, pages))
+    return _launches(named, int(out.shape[-1]), Asked(scale, causal, splits=splits, programs=programs))
 
 
 def blocks_for(dim: int) -> Blocks:
@@ -78,6 +78,7 @@ def blocks_for(dim: int) -> Blocks:
 
 
 _NAME = "attention_mla"
+_TENSORS = ("q", "cache", "out", "lengths", "pages")
 
 
 class _Problem(NamedTuple):
@@ -88,10 +89,9 @@ class _Problem(NamedTuple):
     v_dim: int
 
     @classmethod
-    def of(cls, q: Any, cache: Any, lengths: Any, pages: Any, v_dim: int) -> _Problem:
-        queries, rows = operands_of(_NAME, q=q, cache=cache)
-        if pages is not None:
-            (rows,) = paged(queries, (rows,), operand(_NAME, "pages", pages))
+    def of(cls, named: Mapping[str, Any], v_dim: int) -> _Problem:
+        queries, *caches = operands_of(_NAME, q=named["q"], cache=named["cache"])
+        (rows,) = paged(queries, caches, named["pages"])
         check_types((queries, rows), DTYPES)
         for each in (queries, rows):
             if len(each.shape) != 4:
@@ -109,31 +109,26 @@ class _Problem(NamedTuple):
             raise ValueError(
                 f"{_NAME}: argument 'v_dim': expected a multiple of {V_DIM_STEP}, up to {most}, got {v_dim}"
             )
-        check_queries(queries, lengths)
+        check_queries(queries, named["lengths"])
         return cls(queries, rows, v_dim)
 
 
 def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
-    q, cache, out, lengths, pages = tensors
     v_dim, scale, causal = settings
-    problem = _Problem.of(q, cache, lengths, pages, v_dim)
-    if out is None:
-        out = empty(problem.q, (*problem.q.shape[:3], v_dim))
-    named = {"q": q, "cache": cache, "out": out, "lengths": lengths, "pages": pages}
-    if 0 in problem.q.shape:
-        return Prepared(named)
-    launches = _launches(problem, cache, out, lengths, pages, Asked(scale, causal))
-    return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
+    named = by_name(_TENSORS, tensors)
+    q = _Problem.of(named, v_dim).q
+    results = {"out": lambda: empty(q, (*q.shape[:3], v_dim))}
+    return prepared(named, results, 0 in q.shape, lambda named: _launches(named, v_dim, Asked(scale, causal)))
 
 
 ATTENTION_MLA = PlannedFunction(_NAME, _prepare, results=2, operator=operators.ATTENTION_MLA)
 
 
-def _launches(problem: _Problem, cache: Any, out: Any, lengths: Any, pages: Any, asked: Asked) -> Launches:
-    dim, v_dim = problem.q.shape[3], problem.v_dim
-    form = Form(mla_kernel, blocks_for(dim), pieces_of(dim, PIECE), Pieces(PIECE, v_dim // V_DIM_STEP))
-    caches, given = {"k_desc": operand(_NAME, "cache", cache)}, {"lengths_ptr": lengths, "table_ptr": pages}
-    return form.launches(problem.q, out, (problem.cache.shape[2], v_dim), caches, given, (), asked, _SOURCES)
+def _launches(named: Mapping[str, Any], v_dim: int, asked: Asked) -> Launches:
+    q, cache, _ = _Problem.of(named, v_dim)
+    dim, keys = q.shape[3], cache.shape[2]
+    form = Form(mla_kernel, _SOURCES, blocks_for(dim), pieces_of(dim, PIECE), Pieces(PIECE, v_dim // V_DIM_STEP))
+    return form.launches(q, named, (keys, v_dim), asked, ())
 
 
 _SOURCES = {

@@ -17,10 +17,8 @@ from tlx_xdsl.kernels.calls.operands import Operand, empty, torch_module
 from tlx_xdsl.kernels.calls.plans import WORKSPACE
 from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
 
-from ..operands import described_heads, strides_in_units
+from ..operands import FP8_DTYPES, described_heads, strides_in_units
 from .values import attention_fp8_values
-
-FP8_DTYPES = ("fp8e4nv",)
 
 BLOCK_KEYS = 128
 """Keys of a program that transposes V; the transposed rows are padded to a multiple of it."""
