@@ -110,7 +110,7 @@ def operator(
 
     parameters: those of both in torch's language, which are options of the function where they are no tensors.
     fake: says of `parameters` what the results are like.
-    results: how many there are.
+    results: how many there are. One that is None comes as `fake` says: an operator of torch returns tensors.
     outs: their names where they are parameters; "" for no `<name>_out`.
     tensors: the function's tensors in its order: names of `parameters` and `outs`, others are None, and a list that
         stands last is the rest of them. By default `parameters` and then `outs`.
@@ -151,7 +151,11 @@ def operator(
         def implementation(*arguments: Any) -> Any:
             values = dict(zip((*kinds, *written), arguments, strict=False))
             given = (*map(values.get, order), *values.get(rest, ()))
-            return run(given, tuple([decode.get(each, _same)(values[each]) for each in settings]))
+            found = run(given, tuple([decode.get(each, _same)(values[each]) for each in settings]))
+            if results == 1 or all(each is not None for each in found):
+                return found
+            likes = fake(*arguments)
+            return tuple([like if each is None else each for each, like in zip(found, likes, strict=True)])
 
         def into(*arguments: Any) -> None:
             implementation(*arguments)

@@ -11,12 +11,15 @@ is not to be seen here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
 from ..calls.operands import torch_module
 from ..comm.config import ProductConfig
-from . import MADE, Values, operator
+from . import MADE, Operator, Values, operator
+from .gemm import product
 
 _KNOWN: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
@@ -41,7 +44,7 @@ def ranks_named(name: str) -> Any:
 _RANKS = {"ranks": (name_of, ranks_named)}
 
 
-def _rows(x: Any, name: str, ranks: str) -> int:
+def _rows(name: str, x: Any, ranks: str) -> int:
     world = ranks_named(ranks).world_size
     torch_module()._check(x.shape[0] % world == 0, lambda: f"{name}: expected a multiple of {world} rows")
     return x.shape[0] // world
@@ -68,7 +71,7 @@ ALL_REDUCE = operator(
 REDUCE_SCATTER = operator(
     "reduce_scatter",
     "Tensor x, str ranks",
-    lambda x, ranks: x.new_empty((_rows(x, "reduce_scatter", ranks), *x.shape[1:])),
+    lambda x, ranks: x.new_empty((_rows("reduce_scatter", x, ranks), *x.shape[1:])),
     codecs=_RANKS,
     autograd=(_keep_ranks, lambda ctx, grad: (MADE["all_gather"](grad.contiguous(), ctx.ranks), None)),
 )
@@ -95,7 +98,7 @@ def _backward_of_gather(ctx: Any, grad: Any) -> Values:
     a, b = ctx.saved_tensors
     grad = grad.to(a.dtype).contiguous()
     of_a = MADE["gemm_reduce_scatter"](grad, b.t(), ctx.ranks, "") if ctx.needs_input_grad[0] else None
-    of_b = _product(MADE["all_gather"](a, ctx.ranks).t(), grad) if ctx.needs_input_grad[1] else None
+    of_b = product(MADE["all_gather"](a, ctx.ranks).t(), grad) if ctx.needs_input_grad[1] else None
     return of_a, of_b, None, None
 
 
@@ -106,38 +109,26 @@ def _backward_of_scatter(ctx: Any, grad: Any) -> Values:
     gathered = of_a = of_b = None
     if ctx.needs_input_grad[1] or grad.shape[0] % ProductConfig.block_m:
         gathered = MADE["all_gather"](grad, ctx.ranks)
-        of_b = _product(a.t(), gathered) if ctx.needs_input_grad[1] else None
+        of_b = product(a.t(), gathered) if ctx.needs_input_grad[1] else None
     if ctx.needs_input_grad[0]:
-        of_a = MADE["all_gather_gemm"](grad, b.t(), ctx.ranks, "") if gathered is None else _product(gathered, b.t())
+        of_a = MADE["all_gather_gemm"](grad, b.t(), ctx.ranks, "") if gathered is None else product(gathered, b.t())
     return of_a, of_b, None, None
 
 
-def _product(a: Any, b: Any) -> Any:
-    return MADE["gemm"](a, b, None, [], [], "", None, "")
+def _product_of_ranks(name: str, rows: Callable[[Any, str], int], backward: Any = None) -> Operator:
+    """A product with so many rows of the first factor and of an engine; `backward` is that of `torch.library`."""
+    return operator(
+        name,
+        "Tensor a, Tensor b, str ranks, str config",
+        lambda a, b, ranks, config: a.new_empty((rows(a, ranks), b.shape[1])),
+        configs=(ProductConfig,),
+        codecs=_RANKS,
+        autograd=None if backward is None else (_keep_factors, backward),
+    )
 
 
-ALL_GATHER_GEMM = operator(
-    "all_gather_gemm",
-    "Tensor a, Tensor b, str ranks, str config",
-    lambda a, b, ranks, config: a.new_empty((_gathered(a, ranks), b.shape[1])),
-    configs=(ProductConfig,),
-    codecs=_RANKS,
-    autograd=(_keep_factors, _backward_of_gather),
+ALL_GATHER_GEMM = _product_of_ranks("all_gather_gemm", _gathered, _backward_of_gather)
+GEMM_REDUCE_SCATTER = _product_of_ranks(
+    "gemm_reduce_scatter", partial(_rows, "gemm_reduce_scatter"), _backward_of_scatter
 )
-
-GEMM_REDUCE_SCATTER = operator(
-    "gemm_reduce_scatter",
-    "Tensor a, Tensor b, str ranks, str config",
-    lambda a, b, ranks, config: a.new_empty((_rows(a, "gemm_reduce_scatter", ranks), b.shape[1])),
-    configs=(ProductConfig,),
-    codecs=_RANKS,
-    autograd=(_keep_factors, _backward_of_scatter),
-)
-
-GEMM_ALL_REDUCE = operator(
-    "gemm_all_reduce",
-    "Tensor a, Tensor b, str ranks, str config",
-    lambda a, b, ranks, config: a.new_empty((a.shape[0], b.shape[1])),
-    configs=(ProductConfig,),
-    codecs=_RANKS,
-)
+GEMM_ALL_REDUCE = _product_of_ranks("gemm_all_reduce", lambda a, ranks: a.shape[0])

@@ -88,14 +88,15 @@ def _backward(ctx: Any, grad: Any) -> Values:
         raise no_gradient(f"gemm with the epilogue '{ctx.epilogue}'")
     a, b = ctx.saved_tensors
     grad = _with_rows(grad.to(a.dtype))
-    of_a = _product(grad, b.t()) if ctx.needs_input_grad[0] else None
-    of_b = _product(a.t(), grad) if ctx.needs_input_grad[1] else None
+    of_a = product(grad, b.t()) if ctx.needs_input_grad[0] else None
+    of_b = product(a.t(), grad) if ctx.needs_input_grad[1] else None
     # A list of tensors has a list of gradients.
     of_rows, of_columns = ([None] * count for count in ctx.vectors)
     return of_a, of_b, None, of_rows, of_columns, None, None, None
 
 
-def _product(a: Any, b: Any) -> Any:
+def product(a: Any, b: Any) -> Any:
+    """The operator of a product without an epilogue."""
     return MADE["gemm"](a, b, None, [], [], "", None, "")
 
 

@@ -65,28 +65,13 @@ def linear_cross_entropy(backward: Run, scaling: Run) -> Operator:
             x.new_empty(rows if is_each and (with_dx or with_dw) else 0, dtype=f32),
         )
 
-    made = operator(
+    return operator(
         "linear_cross_entropy",
         "Tensor x, Tensor w, Tensor target, int ignore_index, float smoothing, str reduction, bool with_dx, "
         "bool with_dw, int logits_bytes, str sum_dtype",
         fake, results=4, outs="", tensors="x w target scale losses logits sums loss dx dw lse",
         gradient=Gradient(save, gradients),
     )  # fmt: skip
-
-    def define(run: Run) -> None:
-        def with_all(tensors: Values, options: Values) -> Any:
-            loss, dx, dw, lse = run(tensors, options)
-            nothing = loss.new_empty
-            return (
-                loss,
-                tensors[0].new_empty(0) if dx is None else dx,
-                tensors[1].new_empty(0) if dw is None else dw,
-                nothing(0) if lse is None else lse,
-            )
-
-        made.define(with_all)
-
-    return Operator(made.call, define, made.gradient)
 
 
 def _has_to_be_seen() -> bool:
@@ -113,15 +98,7 @@ def _backward() -> Operator:
         dx, dw = made.call(tensors, options)
         return dx if options[2] else None, dw if options[3] else None
 
-    def define(run: Run) -> None:
-        def with_both(tensors: Values, options: Values) -> Any:
-            dx, dw = run(tensors, options)
-            x, w = tensors[1:3]
-            return x.new_empty(0) if dx is None else dx, w.new_empty(0) if dw is None else dw
-
-        made.define(with_both)
-
-    return Operator(call, define)
+    return made._replace(call=call)
 
 
 LINEAR_CROSS_ENTROPY_BACKWARD = _backward()

@@ -41,22 +41,9 @@ def norm(name: str, backward: Run) -> Operator:
 
     Its tensors are (x, weight, dout, dh, None, None, None), its options (eps, centred, with_bias).
     """
-    centred = name == "layer_norm"
-
-    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
-        x, weight, *bias = tensors[: 2 + centred]
-        (ctx.eps,) = options
-        ctx.with_bias = any(each is not None for each in bias)
-        ctx.save_for_backward(x, weight)
-
-    def gradients(ctx: Any, dout: Any) -> Values:
-        x, weight = ctx.saved_tensors
-        given = (x, weight, by_rows(dout), None, None, None, None)
-        found = backward(given, (ctx.eps, centred, ctx.with_bias))
-        return *found[: 2 + centred], None
-
-    factors = "Tensor? weight, Tensor? bias" if centred else "Tensor? weight"
-    return operator(name, f"Tensor x, {factors}, float eps", _like, gradient=Gradient(save, gradients))
+    factors = ("weight", "bias") if name == "layer_norm" else ("weight",)
+    inputs, gradient = _of_norm(1, factors, backward)
+    return operator(name, f"Tensor x, {inputs}", _like, gradient=gradient)
 
 
 def norm_residual(name: str, factors: tuple[str, ...], norm_backward: Run) -> Operator:
@@ -65,28 +52,32 @@ def norm_residual(name: str, factors: tuple[str, ...], norm_backward: Run) -> Op
     With a `bias` means are subtracted. `norm_backward` is the function of this name, of its tensors and options
     (`norm`).
     """
-    centred = "bias" in factors
+    inputs, gradient = _of_norm(2, factors, norm_backward)
+    return operator(
+        name, f"Tensor x, Tensor residual, {inputs}", lambda x, *rest: (_like(x), _like(x)), results=2, outs="",
+        tensors=f"x residual {' '.join(factors)} out h", gradient=gradient,
+    )  # fmt: skip
+
+
+def _of_norm(terms: int, factors: tuple[str, ...], backward: Run) -> tuple[str, Gradient]:
+    """The inputs of a norm after its terms, and its gradient; the sum of two terms is its second result."""
 
     def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
-        weight, *bias = tensors[2 : 2 + len(factors)]
+        weight, *bias = tensors[terms : terms + len(factors)]
         (ctx.eps,) = options
         ctx.with_bias = any(each is not None for each in bias)
-        ctx.save_for_backward(results[1], weight)
+        ctx.save_for_backward(tensors[0] if terms == 1 else results[1], weight)
         # A result that nothing was made of has no gradient, which then need not be read.
         ctx.set_materialize_grads(False)
 
-    def gradients(ctx: Any, dout: Any, dh: Any) -> Values:
+    def gradients(ctx: Any, dout: Any, dh: Any = None) -> Values:
         h, weight = ctx.saved_tensors
         dout = h.new_zeros(h.shape) if dout is None else by_rows(dout)
         dh = None if dh is None else by_rows(dh)
-        dx, *others = norm_backward((h, weight, dout, dh, None, None, None), (ctx.eps, centred, ctx.with_bias))
-        return dx, dx, *others[: len(factors)], None, None
+        dx, *others = backward((h, weight, dout, dh, None, None, None), (ctx.eps, "bias" in factors, ctx.with_bias))
+        return *(dx,) * terms, *others[: len(factors)], *(None,) * terms
 
-    inputs = "".join(f", Tensor? {each}" for each in factors)
-    return operator(
-        name, f"Tensor x, Tensor residual{inputs}, float eps", lambda x, *rest: (_like(x), _like(x)), results=2,
-        outs="", tensors=f"x residual {' '.join(factors)} out h", gradient=Gradient(save, gradients),
-    )  # fmt: skip
+    return f"{', '.join(f'Tensor? {each}' for each in factors)}, float eps", Gradient(save, gradients)
 
 
 def _norm_backward() -> Operator:
@@ -105,14 +96,7 @@ def _norm_backward() -> Operator:
         dx, dweight, dbias = made.call(tensors, options)
         return dx, None if tensors[1] is None else dweight, dbias if options[2] else None
 
-    def define(run: Run) -> None:
-        def with_empty(tensors: Values, options: Values) -> Any:
-            dx, *others = run(tensors, options)
-            return dx, *(tensors[0].new_empty(0) if each is None else each for each in others)
-
-        made.define(with_empty)
-
-    return Operator(call, define)
+    return made._replace(call=call)
 
 
 NORM_BACKWARD = _norm_backward()
@@ -183,14 +167,10 @@ def cross_entropy(backward: Run) -> Operator:
         outs="", tensors="x target loss lse scale", gradient=Gradient(save, gradients),
     )  # fmt: skip
 
-    def define(run: Run) -> None:
-        def with_all(tensors: Values, options: Values) -> Any:
-            loss, lse, scale = run(tensors, (*options, True))
-            return loss, lse, lse.new_empty(0) if scale is None else scale
-
-        made.define(with_all)
-
-    return Operator(lambda tensors, options: made.call(tensors, options[:3]), define, made.gradient)
+    return made._replace(
+        call=lambda tensors, options: made.call(tensors, options[:3]),
+        define=lambda run: made.define(lambda tensors, options: run(tensors, (*options, True))),
+    )
 
 
 CROSS_ENTROPY_BACKWARD = operator(
