@@ -9,6 +9,8 @@ a program is that of its number. A producer takes the others, and passes them to
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
 
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
@@ -80,3 +82,31 @@ def taken_tile(tile, full, empty, turn):
     taken = tl.sum(tlx.local_load(tile), 0)
     tlx.barrier_arrive(empty)
     return taken
+
+
+class Queue(NamedTuple):
+    """The place of a program's next tile in shared memory, and its barriers."""
+
+    tile: Any
+    full: Any
+    empty: Any
+
+
+@tlx_xdsl.jit
+def queue_for(READERS: tl.constexpr):
+    """A place for the next tile, which READERS consumers read."""
+    tile = tlx.local_alloc((1,), tl.int32, 1)
+    full = tlx.alloc_barriers(1)
+    return Queue(tile, full, tlx.alloc_barriers(1, arrive_count=READERS))
+
+
+@tlx_xdsl.jit
+def take_next(counter_ptr, queue, turn):
+    """Producer: `take_tile` to a queue."""
+    return take_tile(counter_ptr, queue.tile[0], queue.full[0], queue.empty[0], turn)
+
+
+@tlx_xdsl.jit
+def taken_next(queue, turn):
+    """A consumer: `taken_tile` of a queue."""
+    return taken_tile(queue.tile[0], queue.full[0], queue.empty[0], turn)

@@ -58,7 +58,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..rings import begin_turns, end_turns, take_tile, taken_tile
+from ..rings import begin_turns, end_turns, queue_for, take_next, taken_next
 from .pieces import ROWS, Ring, buffers_for, rings_of
 from .scores import LOG2_E, Scoring
 from .sequences import count_tiles, first_place, seek, tile_at, tile_blocks, tile_of
@@ -106,9 +106,7 @@ def attention(
     rings = (q, k, v)
     o = Ring(o_buffers, None, None, T.v)
     if T.sequences:
-        next_tile = tlx.local_alloc((1,), tl.int32, 1)
-        tile_full = tlx.alloc_barriers(1)
-        tile_empty = tlx.alloc_barriers(1, arrive_count=T.consumers)
+        queue = queue_for(T.consumers)
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
@@ -122,7 +120,7 @@ def attention(
                     h, tile = tile_at(source, number, place, turn, limits, T)
                     blocks = tile_blocks(tile, T)
                     stage, phase = load_tile(descs, rings, (0, h, h // source.group), tile, blocks, stage, phase, T)
-                    number = take_tile(source.counter, next_tile[0], tile_full[0], tile_empty[0], turn)
+                    number = take_next(source.counter, queue, turn)
                     turn += 1
                     place = seek(source, number, place, T)
             else:
@@ -149,7 +147,7 @@ def attention(
                     at = (place[0] * source.heads + h, source.heads, source.group)
                     results = (o_desc, lse_ptr, source.q_rows)
                     stage, phase = attend_tile(rings, o, results, at, tile, scoring, stage, phase, c, T)
-                    number = taken_tile(next_tile[0], tile_full[0], tile_empty[0], turn)
+                    number = taken_next(queue, turn)
                     turn += 1
                     place = seek(source, number, place, T)
             else:

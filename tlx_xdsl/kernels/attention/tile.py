@@ -18,7 +18,6 @@ from ..rings import call_next, next_place, wait_for_turn
 from .fp8.blocks import carried, drained_blocks, left_of, multiplied, narrowed, packed, summed
 from .pieces import (
     ROWS,
-    Slot,
     block_of,
     load_pieces,
     put,
@@ -97,9 +96,7 @@ def load_tile(descs, rings, place, tile, blocks, stage, phase, T: tl.constexpr):
     # In the order in which the consumers need them: K is a step ahead of V. Q that waits for O comes later.
     if not T.o_in_q:
         load_pieces(q_desc, slot_of(q, 0), (b,), h, q_row, tile.turn & 1)
-    k_block = block_of(k, stage)
-    k_at = row_at(k_start, kv_row)
-    load_pieces(k_desc, Slot(k_block, k.full[stage], k.empty[stage]), (b,), h_kv, k_at, phase)
+    load_pieces(k_desc, slot_of(k, stage), (b,), h_kv, row_at(k_start, kv_row), phase)
     for c in tl.static_range(0 if T.o_in_q else 1, T.consumers):
         load_pieces(q_desc, slot_of(q, c), (b,), h, q_row + c * ROWS, tile.turn & 1)
     for _ in range(1, end - begin):
@@ -107,9 +104,7 @@ def load_tile(descs, rings, place, tile, blocks, stage, phase, T: tl.constexpr):
         v_phase = phase
         stage, phase = next_place(stage, phase, T.stages)
         k_row = kv_row - T.block_n
-        k_block = block_of(k, stage)
-        k_at = row_at(k_start, k_row)
-        load_pieces(k_desc, Slot(k_block, k.full[stage], k.empty[stage]), (b,), h_kv, k_at, phase)
+        load_pieces(k_desc, slot_of(k, stage), (b,), h_kv, row_at(k_start, k_row), phase)
         load_values(v_desc, b, h_kv, kv_row, tile, slot_of(v, v_stage), v_phase, T)
         kv_row = k_row
     load_values(v_desc, b, h_kv, kv_row, tile, slot_of(v, stage), phase, T)

@@ -56,7 +56,7 @@ and writes nothing there: lengths may be any. The f32 sums of dQ have whole bloc
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place, taken_tile, tile_of
+from tlx_xdsl.kernels.rings import next_place, queue_for, taken_next, tile_of
 
 from ..pieces import as_matrix, buffers_for, rings_of
 from ..scores import LN_2, LOG2_E
@@ -180,9 +180,7 @@ def attention_backward(
     kv_full = tlx.alloc_barriers(1)
     kv_empty = tlx.alloc_barriers(1, arrive_count=T.consumers)
     rings = rings_of(q_buffers, do_buffers, T.stages, T.consumers, T)
-    next_tile = tlx.local_alloc((1,), tl.int32, 1)
-    tile_full = tlx.alloc_barriers(1)
-    tile_empty = tlx.alloc_barriers(1, arrive_count=T.consumers)
+    queue = queue_for(T.consumers)
     results = Results(dq, result, tlx.alloc_barriers(T.consumers), tlx.alloc_barriers(T.consumers))
 
     with tlx.async_tasks():
@@ -190,7 +188,7 @@ def attention_backward(
             produce(
                 (q_desc, do_desc, k_desc, v_desc), (dk_desc, dv_desc, sums_desc), (stats_ptr, counter_ptr, added_ptr),
                 rings, (lse, delta), (k, v, kv_full[0], kv_empty[0]), results,
-                (next_tile[0], tile_full[0], tile_empty[0]), (num_tiles, tiles, num_blocks), grid, T,
+                queue, (num_tiles, tiles, num_blocks), grid, T,
             )  # fmt: skip
 
         with tlx.async_task(num_warps=4, replicate=T.consumers, registers=T.registers):  # consumers
@@ -220,5 +218,5 @@ def attention_backward(
                 leave(results, dv, use, c)
                 leave(results, dk * (scale * LN_2), use + 1, c)
                 use += 2
-                tile = taken_tile(next_tile[0], tile_full[0], tile_empty[0], round)
+                tile = taken_next(queue, round)
                 round += 1

@@ -24,7 +24,7 @@ come.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place, take_tile, taken_tile, tile_of
+from tlx_xdsl.kernels.rings import next_place, queue_for, take_next, taken_next, tile_of
 
 from ..pieces import (
     ROWS,
@@ -108,9 +108,7 @@ def attention_backward_dq(
     kv = Ring(
         kv_buffers, tlx.alloc_barriers(T.stages), tlx.alloc_barriers(T.stages, arrive_count=T.consumers), T.widest
     )
-    next_tile = tlx.local_alloc((1,), tl.int32, 1)
-    tile_full = tlx.alloc_barriers(1)
-    tile_empty = tlx.alloc_barriers(1, arrive_count=T.consumers)
+    queue = queue_for(T.consumers)
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
@@ -137,7 +135,7 @@ def attention_backward_dq(
                             at = row + part * ROWS
                             load_pieces(do_desc, slot_of(do, part), (batch,), h, at, round & 1)
                             load_pieces(q_desc, slot_of(q, part), (batch,), h, at, round & 1)
-                tile = take_tile(counter_ptr, next_tile[0], tile_full[0], tile_empty[0], round)
+                tile = take_next(counter_ptr, queue, round)
                 round += 1
 
         with tlx.async_task(num_warps=4, replicate=T.consumers, registers=T.registers):  # consumers
@@ -177,5 +175,5 @@ def attention_backward_dq(
                 store_pieces(dq_desc, (head // grid.heads,), head % grid.heads, first_row, q_block)
                 tlx.async_descriptor_store_wait(0)
                 tlx.barrier_arrive(q.empty[c])
-                tile = taken_tile(next_tile[0], tile_full[0], tile_empty[0], round)
+                tile = taken_next(queue, round)
                 round += 1

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place, take_tile, tile_of
+from tlx_xdsl.kernels.rings import next_place, take_next, tile_of
 
-from ..pieces import Slot, block_of, load_parts
+from ..pieces import load_parts, slot_of
 
 KEYS = tl.constexpr(64)
 """Keys of a consumer: the rows of one wgmma."""
@@ -35,6 +35,8 @@ class Results(NamedTuple):
 class Blocks(NamedTuple):
     """The blocks of queries that a tile of keys meets, from `begin` on, of the heads that share its head of K and V."""
 
+    first_row: Any
+    """That of the tile."""
     begin: Any
     count: Any
     """Those of a head."""
@@ -48,6 +50,16 @@ class Blocks(NamedTuple):
 def first_block(first_key, num_blocks, T: tl.constexpr):
     """The first block of queries that see keys of a tile; for keys after all queries the last one, which sees none."""
     return min(first_key // T.block_m, num_blocks - 1) if T.causal else 0
+
+
+@tlx_xdsl.jit
+def blocks_of(tile, tiles, num_blocks, grid, ROWS: tl.constexpr, T: tl.constexpr):
+    """The blocks that a tile of ROWS keys meets, one of the `tiles` of a head."""
+    kv_head, first_row = tile_of(tile, tiles, grid.together, ROWS)
+    batch = kv_head // grid.heads
+    head = kv_head % grid.heads
+    begin = first_block(first_row, num_blocks, T)
+    return Blocks(first_row, begin, num_blocks, batch, head, kv_head * grid.group * num_blocks)
 
 
 @tlx_xdsl.jit
@@ -77,14 +89,10 @@ def load_turn(
     source = stats_ptr + (blocks.place + member * blocks.count + block).to(tl.int64) * (2 * T.block_m)
     q, do = rings
     lse, delta = numbers
-    q_block = block_of(q, stage)
-    do_block = block_of(do, stage)
     where = ((blocks.batch,),)
-    lse = lse[stage]
-    load_parts(descs[0], Slot(q_block, q.full[stage], q.empty[stage]), where, head, row, phase, source, lse)
+    load_parts(descs[0], slot_of(q, stage), where, head, row, phase, source, lse[stage])
     source += T.block_m
-    delta = delta[stage]
-    load_parts(descs[1], Slot(do_block, do.full[stage], do.empty[stage]), where, head, row, phase, source, delta)
+    load_parts(descs[1], slot_of(do, stage), where, head, row, phase, source, delta[stage])
 
 
 @tlx_xdsl.jit
@@ -145,7 +153,7 @@ def store_gradients(stored, results, use, tile, T: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def produce(loaded, stored, pointers, rings, numbers, kv, results, next_tile, counts, grid, T: tl.constexpr):
+def produce(loaded, stored, pointers, rings, numbers, kv, results, queue, counts, grid, T: tl.constexpr):
     """The producer. `counts` are all tiles, those of a head, and the blocks of queries of one."""
     q_desc, do_desc, k_desc, v_desc = loaded
     stats_ptr, counter_ptr, added_ptr = pointers
@@ -163,13 +171,9 @@ def produce(loaded, stored, pointers, rings, numbers, kv, results, next_tile, co
     tile = tl.program_id(0)
     round = 0
     while tile < num_tiles:
-        kv_head, first_row = tile_of(tile, tiles, grid.together, BLOCK_N)
-        batch = kv_head // grid.heads
-        head = kv_head % grid.heads
-        begin = first_block(first_row, num_blocks, T)
+        blocks = blocks_of(tile, tiles, num_blocks, grid, BLOCK_N, T)
+        first_row, begin, _, batch, head, place = blocks
         turns = grid.group * (num_blocks - begin)
-        place = kv_head * grid.group * num_blocks
-        blocks = Blocks(begin, num_blocks, batch, head, place)
 
         tlx.barrier_wait(kv_empty, (round & 1) ^ 1)
         tlx.barrier_expect_bytes(kv_full, KV_BYTES)
@@ -189,7 +193,7 @@ def produce(loaded, stored, pointers, rings, numbers, kv, results, next_tile, co
         for turn in range(turns):
             if turn == turns - 1:
                 # As late as it costs nothing: who is done first has the next one.
-                tile = take_tile(counter_ptr, *next_tile, round)
+                tile = take_next(counter_ptr, queue, round)
             member, block = block_of_turn(turn, begin, num_blocks, grid.group, ORDERED)
             row_block = place + member * num_blocks + block
             add_dq(stored[2], results, use, row_block, added_ptr, first_row // BLOCK_N, T)

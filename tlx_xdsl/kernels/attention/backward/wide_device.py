@@ -28,7 +28,7 @@ Tiles, masks and edges are as in `device`.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place, take_tile, taken_tile, tile_of
+from tlx_xdsl.kernels.rings import next_place, queue_for, take_next, taken_next
 
 from ..pieces import (
     Ring,
@@ -47,7 +47,7 @@ from ..pieces import (
 )
 from ..scores import LN_2, LOG2_E
 from .device import hide, is_cut
-from .producer import KEYS, Blocks, block_of_turn, first_block, load_turn
+from .producer import KEYS, block_of_turn, blocks_of, load_turn
 
 
 @tlx_xdsl.jit
@@ -116,9 +116,7 @@ def attention_backward_wide(
     k, v = rings_of(k_buffers, v_buffers, 1, 1, T)
     q, do = rings_of(q_buffers, do_buffers, T.stages, 2, T)
     barriers = (q.full, do.full, q.empty, do.empty, tlx.alloc_barriers(T.stages), tlx.alloc_barriers(T.stages))
-    next_tile = tlx.local_alloc((1,), tl.int32, 1)
-    tile_full = tlx.alloc_barriers(1)
-    tile_empty = tlx.alloc_barriers(1, arrive_count=2)
+    queue = queue_for(2)
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
@@ -127,13 +125,10 @@ def attention_backward_wide(
             tile = tl.program_id(0)
             round = 0
             while tile < num_tiles:
-                kv_head, first_row = tile_of(tile, tiles, grid.together, KEYS)
-                batch = kv_head // grid.heads
-                head = kv_head % grid.heads
-                begin = first_block(first_row, num_blocks, T)
+                blocks = blocks_of(tile, tiles, num_blocks, grid, KEYS, T)
+                first_row, begin, _, batch, head, _ = blocks
                 turns = grid.group * (num_blocks - begin)
                 for turn in range(turns):
-                    blocks = Blocks(begin, num_blocks, batch, head, kv_head * grid.group * num_blocks)
                     load_turn(
                         (q_desc, do_desc), stats_ptr, (q, do), (lse, delta), turn, blocks, stage, phase,
                         grid.group, False, T,
@@ -145,7 +140,7 @@ def attention_backward_wide(
                         load_pieces(v_desc, slot_of(v, 0), (batch,), head, first_row, round & 1)
                     if turn == turns - 1:
                         # As late as it costs nothing: who is done first has the next one.
-                        tile = take_tile(counter_ptr, next_tile[0], tile_full[0], tile_empty[0], round)
+                        tile = take_next(counter_ptr, queue, round)
                 round += 1
 
         with tlx.async_task(num_warps=4, replicate=2, registers=T.registers):  # consumers
@@ -156,10 +151,7 @@ def attention_backward_wide(
             tile = tl.program_id(0)
             round = 0
             while tile < num_tiles:
-                kv_head, first_key = tile_of(tile, tiles, grid.together, KEYS)
-                batch = kv_head // grid.heads
-                head = kv_head % grid.heads
-                begin = first_block(first_key, num_blocks, T)
+                first_key, begin, _, batch, head, _ = blocks_of(tile, tiles, num_blocks, grid, KEYS, T)
                 sums = zeros_of(KEYS, T.qk.elements, T.v.number if c == 0 else T.qk.number)
                 tlx.barrier_wait(k.full[0] if c == 0 else v.full[0], round & 1)
                 for turn in tl.range(grid.group * (num_blocks - begin), disable_licm=True):
@@ -183,5 +175,5 @@ def attention_backward_wide(
                 else:
                     sums = times(sums, tl.full((KEYS,), scale * LN_2, tl.float32))
                     leave(dk_desc, v, T.qk, sums, batch, head, first_key)
-                tile = taken_tile(next_tile[0], tile_full[0], tile_empty[0], round)
+                tile = taken_next(queue, round)
                 round += 1

@@ -31,11 +31,9 @@ from .rows import (
     item_of,
     places_of,
     queries_of,
-    row_of,
     split_of,
+    store_parts,
     store_result,
-    store_sums,
-    store_totals,
 )
 
 TOP = tl.constexpr(127 + 14)
@@ -239,6 +237,4 @@ def attend_columns(q, k, v, p, pointers, scales, lengths_ptr, sm_scale, strides,
             m, total, factor = normalised(m, total, None, True)
             store_result(out_ptr, by_rows(columns_times(acc, factor)), strides[1], item, work, T)
         else:
-            row = row_of(item, work)
-            store_sums(sums_ptr, by_rows(acc), row, item, work, T)
-            store_totals(sums_ptr, m, total, row, item, work, T)
+            store_parts(sums_ptr, by_rows(acc), item, work, T, m=m, total=total)

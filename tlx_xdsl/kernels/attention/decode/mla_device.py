@@ -26,11 +26,9 @@ from .rows import (
     hidden,
     item_of,
     put_queries,
-    row_of,
     split_of,
+    store_parts,
     store_result,
-    store_sums,
-    store_totals,
 )
 
 
@@ -97,9 +95,7 @@ def attention_mla(
                     turn = turn ^ 1
                     store_result(out_ptr, times(acc, factor), strides[1], item, work, T)
                 else:
-                    row = row_of(item, work)
-                    store_sums(sums_ptr, acc, row, item, work, T)
-                    store_totals(sums_ptr, m, total, row, item, work, T)
+                    store_parts(sums_ptr, acc, item, work, T, m=m, total=total)
 
         with tlx.async_task(num_warps=4, registers=240):  # the second half
             stage = 0
@@ -125,4 +121,4 @@ def attention_mla(
                     turn = turn ^ 1
                     store_result(out_ptr, acc, strides[1], item, work, T, HALF)
                 else:
-                    store_sums(sums_ptr, acc, row_of(item, work), item, work, T, HALF)
+                    store_parts(sums_ptr, acc, item, work, T, HALF)

@@ -163,30 +163,19 @@ def store_result(out_ptr, acc, strides, item, work, T: tl.constexpr, FIRST: tl.c
 
 
 @tlx_xdsl.jit
-def row_of(item, work):
-    """The number of each row among those of all heads and batches."""
-    return (item.split.batch * work.kv_heads * work.group + item.head) * work.queries + item.query
-
-
-@tlx_xdsl.jit
-def store_sums(sums_ptr, acc, row, item, work, T: tl.constexpr, FIRST: tl.constexpr = 0):
-    """Write the sums that a split has of rows, from column FIRST on."""
+def store_parts(sums_ptr, acc, item, work, T: tl.constexpr, FIRST: tl.constexpr = 0, m=None, total=None):
+    """Write the sums that a split has of rows, from column FIRST on; after all sums their maxima and denominators."""
+    row = (item.split.batch * work.kv_heads * work.group + item.head) * work.queries + item.query
     v_dim = work.v_dim * T.unit
     slot = item.split.number.to(tl.int64) * work.rows + row
     for piece in tl.static_range(len(acc)):
         columns = FIRST + piece * acc[0].shape[1] + tl.arange(0, acc[0].shape[1])
         inside = item.is_row[:, None] & (columns < v_dim)[None, :]
         tl.store(sums_ptr + slot[:, None] * v_dim + columns[None, :], acc[piece], inside)
-
-
-@tlx_xdsl.jit
-def store_totals(sums_ptr, m, total, row, item, work, T: tl.constexpr):
-    """Write the maxima and the denominators that a split has of rows, after all sums."""
-    v_dim = work.v_dim * T.unit
-    slot = item.split.number.to(tl.int64) * work.rows + row
-    maxima = sums_ptr + work.splits.to(tl.int64) * work.rows * v_dim
-    tl.store(maxima + slot, m, item.is_row)
-    tl.store(maxima + work.splits.to(tl.int64) * work.rows + slot, total, item.is_row)
+    if m is not None:
+        maxima = sums_ptr + work.splits.to(tl.int64) * work.rows * v_dim
+        tl.store(maxima + slot, m, item.is_row)
+        tl.store(maxima + work.splits.to(tl.int64) * work.rows + slot, total, item.is_row)
 
 
 @tlx_xdsl.jit
@@ -262,6 +251,4 @@ def attend(rings, pointers, lengths_ptr, sm_scale, strides, work, T: tl.constexp
             m, total, factor = normalised(m, total, None, True)
             store_result(out_ptr, times(acc, factor), strides[1], item, work, T)
         else:
-            row = row_of(item, work)
-            store_sums(sums_ptr, acc, row, item, work, T)
-            store_totals(sums_ptr, m, total, row, item, work, T)
+            store_parts(sums_ptr, acc, item, work, T, m=m, total=total)
