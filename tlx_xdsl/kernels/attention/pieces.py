@@ -67,6 +67,20 @@ def block_of(ring, at):
 
 
 @tlx_xdsl.jit
+def matrices_of(ring, at):
+    """The same pieces as (rows, columns)."""
+    return [as_matrix(each) for each in block_of(ring, at)]
+
+
+@tlx_xdsl.jit
+def arrived(ring, at, phase):
+    """A consumer: the matrices of a block, once it is there."""
+    found = matrices_of(ring, at)
+    tlx.barrier_wait(ring.full[at], phase)
+    return found
+
+
+@tlx_xdsl.jit
 def slot_of(ring, at, COUNT: tl.constexpr = None):
     """A block of a ring, or its first COUNT pieces, with its barriers."""
     return Slot(block_of(ring, at)[:COUNT], ring.full[at], ring.empty[at])
@@ -99,10 +113,10 @@ def load_pieces(desc, slot, where, head, row, phase):
 
 @tlx_xdsl.jit
 def scores_of(q, k):
-    """Issue S = Q K^T of two blocks, one product for each piece."""
-    scores = tlx.async_dot(as_matrix(q[0]), tlx.local_trans(as_matrix(k[0])))
+    """Issue S = Q K^T of the matrices of two blocks, one product for each piece. Those of Q may be in registers."""
+    scores = tlx.async_dot(q[0], tlx.local_trans(k[0]))
     for piece in tl.static_range(1, len(q)):
-        scores = tlx.async_dot(as_matrix(q[piece]), tlx.local_trans(as_matrix(k[piece])), scores)
+        scores = tlx.async_dot(q[piece], tlx.local_trans(k[piece]), scores)
     return scores
 
 
@@ -115,7 +129,7 @@ def zeros_of(ROWS: tl.constexpr, COLUMNS: tl.constexpr, COUNT: tl.constexpr):
 @tlx_xdsl.jit
 def add_values(p, v, acc):
     """Issue acc += P V of a block, one product for each piece."""
-    return [tlx.async_dot(p, as_matrix(v[piece]), acc[piece]) for piece in range(len(acc))]
+    return [tlx.async_dot(p, v[piece], acc[piece]) for piece in range(len(acc))]
 
 
 @tlx_xdsl.jit

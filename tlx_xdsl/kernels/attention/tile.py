@@ -18,8 +18,10 @@ from ..rings import call_next, next_place, wait_for_turn
 from .fp8.blocks import carried, drained_blocks, left_of, multiplied, narrowed, packed, summed
 from .pieces import (
     ROWS,
+    arrived,
     block_of,
     load_pieces,
+    matrices_of,
     put,
     scores_of,
     slot_of,
@@ -141,11 +143,10 @@ def attend_blocks(
         v_phase = phase
         stage, phase = next_place(stage, phase, T.stages)
         left = left_of(p, dtype, T)
-        tlx.barrier_wait(k.full[stage], phase)
+        k_block = arrived(k, stage, phase)
         wait_for_turn(c, T.consumers)
-        scores = scores_of(block_of(q, c), block_of(k, stage))
-        tlx.barrier_wait(v.full[v_stage], v_phase)
-        products = multiplied(left, block_of(v, v_stage), acc, T)
+        scores = scores_of(matrices_of(q, c), k_block)
+        products = multiplied(left, arrived(v, v_stage, v_phase), acc, T)
         call_next(c, T.consumers)
         scores = tlx.async_dot_wait(len(acc), scores)
         tlx.barrier_arrive(k.empty[stage])
@@ -200,7 +201,6 @@ def attend_tile(rings, o, results, place, tile, scoring, stage, phase, c: tl.con
     over all batches, how many there are in a batch, and those that share a head of K and V.
     """
     q, k, v = rings
-    q_full, q_empty = q.full[c], q.empty[c]
     o_desc, lse_ptr, LSE_ROWS = results
     head, HEADS, _ = place
     Q_LENGTH, KV_LENGTH = tile.lengths
@@ -221,9 +221,7 @@ def attend_tile(rings, o, results, place, tile, scoring, stage, phase, c: tl.con
     if ENDS_DIFFER:
         stage, phase = pass_on(rings, end, tile_end, stage, phase, c, T)
 
-    tlx.barrier_wait(q_full, tile.turn & 1)
-    tlx.barrier_wait(k.full[stage], phase)
-    first = scores_of(block_of(q, c), block_of(k, stage))
+    first = scores_of(arrived(q, c, tile.turn & 1), arrived(k, stage, phase))
     first = tlx.async_dot_wait(0, first)
     tlx.barrier_arrive(k.empty[stage])
     where = None
@@ -245,10 +243,9 @@ def attend_tile(rings, o, results, place, tile, scoring, stage, phase, c: tl.con
     )
     left = left_of(p, dtype, T)
     if not T.o_in_q:
-        tlx.barrier_arrive(q_empty)
+        tlx.barrier_arrive(q.empty[c])
 
-    tlx.barrier_wait(v.full[stage], phase)
-    products = wait_for(multiplied(left, block_of(v, stage), acc, T))
+    products = wait_for(multiplied(left, arrived(v, stage, phase), acc, T))
     tlx.barrier_arrive(v.empty[stage])
     acc = summed(acc, products, alpha) if T.exact else products
     stage, phase = next_place(stage, phase, T.stages)
@@ -272,5 +269,5 @@ def attend_tile(rings, o, results, place, tile, scoring, stage, phase, c: tl.con
     tl.store(lse_ptr + numbers, (top + tl.log2(total)) * LN_2, mask=numbers < Q_LENGTH)
     if T.o_in_q:
         tlx.async_descriptor_store_wait(0)
-        tlx.barrier_arrive(q_empty)
+        tlx.barrier_arrive(q.empty[c])
     return stage, phase

@@ -30,6 +30,7 @@ from ..pieces import (
     ROWS,
     Ring,
     add_values,
+    arrived,
     block_of,
     buffers_for,
     load_pieces,
@@ -64,11 +65,8 @@ def add_blocks(
     dq, v_slot, v_phase = state
     for turn in tl.range(count, disable_licm=True):
         k_slot, k_phase = next_place(v_slot, v_phase, T.stages)
-        v = block_of(kv, v_slot)[: T.v.number]
-        k = block_of(kv, k_slot)[: T.qk.number]
-        tlx.barrier_wait(kv.full[v_slot], v_phase)
-        dp = scores_of(do, v)
-        tlx.barrier_wait(kv.full[k_slot], k_phase)
+        dp = scores_of(do, arrived(kv, v_slot, v_phase))
+        k = arrived(kv, k_slot, k_phase)
         scores = scores_of(q, k)
         dp = tlx.async_dot_wait(T.qk.number, dp)
         tlx.barrier_arrive(kv.empty[v_slot])
@@ -158,10 +156,8 @@ def attention_backward_dq(
                 delta = tl.load(stats + T.block_m, rows < grid.queries, 0.0)
                 numbers = (lse, delta)
                 last_key = first_row if T.causal else first_row + grid.keys
-                q_block = block_of(q, c)
-                do_block = block_of(do, c)
-                tlx.barrier_wait(do.full[c], round & 1)
-                tlx.barrier_wait(q.full[c], round & 1)
+                do_block = arrived(do, c, round & 1)
+                q_block = arrived(q, c, round & 1)
                 state = zeros_of(ROWS, T.qk.elements, T.qk.number), slot, phase
                 state = add_blocks(
                     state, end - whole, q_block, do_block, kv, numbers, scale, last_key, (end - 1) * KEYS, grid.keys,
@@ -171,8 +167,9 @@ def attention_backward_dq(
                     state, whole, q_block, do_block, kv, numbers, scale, last_key, 0, grid.keys, False, T
                 )  # fmt: skip
                 dq, slot, phase = state
-                put(q_block, times(dq, tl.full((ROWS,), scale * LN_2, tl.float32)), tlx.dtype_of(q_desc))
-                store_pieces(dq_desc, (head // grid.heads,), head % grid.heads, first_row, q_block)
+                result = block_of(q, c)
+                put(result, times(dq, tl.full((ROWS,), scale * LN_2, tl.float32)), tlx.dtype_of(q_desc))
+                store_pieces(dq_desc, (head // grid.heads,), head % grid.heads, first_row, result)
                 tlx.async_descriptor_store_wait(0)
                 tlx.barrier_arrive(q.empty[c])
                 tile = taken_next(queue, round)

@@ -36,6 +36,7 @@ from ..pieces import (
     block_of,
     buffers_for,
     load_pieces,
+    matrices_of,
     put,
     rings_of,
     scores_of,
@@ -156,17 +157,17 @@ def attention_backward_wide(
                 tlx.barrier_wait(k.full[0] if c == 0 else v.full[0], round & 1)
                 for turn in tl.range(grid.group * (num_blocks - begin), disable_licm=True):
                     _, block = block_of_turn(turn, begin, num_blocks, grid.group, False)
-                    q_block = block_of(q, stage)
-                    do_block = block_of(do, stage)
+                    q_block = matrices_of(q, stage)
+                    do_block = matrices_of(do, stage)
                     if c == 0:
                         sums = add_to_dv(
-                            sums, block_of(k, 0), q_block, do_block, lse[stage], p[stage],
+                            sums, matrices_of(k, 0), q_block, do_block, lse[stage], p[stage],
                             [each[stage] for each in barriers], phase, scale,
                             first_key, block * T.block_m, grid.keys, T,
                         )  # fmt: skip
                     else:
                         sums = add_to_dk(
-                            sums, block_of(v, 0), q_block, do_block, delta[stage], p[stage],
+                            sums, matrices_of(v, 0), q_block, do_block, delta[stage], p[stage],
                             [each[stage] for each in barriers], phase,
                         )  # fmt: skip
                     stage, phase = next_place(stage, phase, T.stages)

@@ -23,7 +23,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
-from ..pieces import as_matrix, block_of, wait_for, zeros_of
+from ..pieces import arrived, as_matrix, matrices_of, scores_of, wait_for, zeros_of
 from ..scores import LOG2_E, capped, normalised, scale_of, subtracted
 from .rows import (
     clear_after,
@@ -41,9 +41,8 @@ TOP = tl.constexpr(127 + 14)
 
 
 @tlx_xdsl.jit
-def load_keys(piece, dtype: tl.constexpr):
+def load_keys(matrix, dtype: tl.constexpr):
     """A piece of K, (keys, elements), as a left operand, its columns in the order of `in_order_of_keys`."""
-    matrix = as_matrix(piece)
     KEYS: tl.constexpr = matrix.shape[0]
     WIDTH: tl.constexpr = matrix.shape[1]
     layout: tl.constexpr = tlx.layout(
@@ -62,9 +61,8 @@ def in_order_of_keys(x):
 
 
 @tlx_xdsl.jit
-def load_values(piece, dtype: tl.constexpr):
+def load_values(matrix, dtype: tl.constexpr):
     """A piece of V, (keys, elements), transposed, as a left operand, its rows in the order of `natural_rows`."""
-    matrix = as_matrix(piece)
     KEYS: tl.constexpr = matrix.shape[0]
     WIDTH: tl.constexpr = matrix.shape[1]
     layout: tl.constexpr = tlx.layout(
@@ -118,7 +116,7 @@ def put_queries(q, q_ptr, strides, item, work, T: tl.constexpr):
 
     bf16 has numbers that fp16 has not: rows of it are multiplied, see `exponents_of`; for others there is None.
     """
-    dtype: tl.constexpr = tlx.dtype_of(q)
+    dtype: tl.constexpr = tlx.dtype_of(q.buffers)
     at = places_of(item, strides, T)
     dim = work.dim * T.unit
     field = exponents_of(q_ptr, at, item, dim, T) if dtype != q_ptr.dtype.element_ty else None
@@ -126,7 +124,7 @@ def put_queries(q, q_ptr, strides, item, work, T: tl.constexpr):
         values = queries_of(q_ptr, at, item, piece, dim, T)
         if field is not None:
             values = (values.to(tl.float32) * power(TOP + 127 - field)[:, None]).to(dtype)
-        tlx.local_store(as_matrix(q[piece]), in_order_of_keys(values))
+        tlx.local_store(as_matrix(q.buffers[piece]), in_order_of_keys(values))
     tlx.fence_async_shared()
     return field
 
@@ -142,18 +140,6 @@ def softmax_of_columns(scores, scale, m, total):
     p = tl.math.exp2(scores * scale[None, :] - top[None, :])
     alpha = tl.math.exp2(m - top)
     return p, m_new, total * alpha[None, :] + p, alpha
-
-
-@tlx_xdsl.jit
-def products(keys, q):
-    """Issue S^T = K Q^T of a block, one product for each piece.
-
-    All pieces are converted before: ptxas serialises products beside which registers of their operands are written.
-    """
-    scores = tlx.async_dot(keys[0], tlx.local_trans(as_matrix(q[0])))
-    for piece in tl.static_range(1, len(keys)):
-        scores = tlx.async_dot(keys[piece], tlx.local_trans(as_matrix(q[piece])), scores)
-    return scores
 
 
 @tlx_xdsl.jit
@@ -189,15 +175,16 @@ def with_values(acc, values, weights, p):
 
 
 @tlx_xdsl.jit
-def attend_columns(q, k, v, p, pointers, scales, lengths_ptr, sm_scale, strides, work, T: tl.constexpr):
+def attend_columns(rings, p, pointers, scales, lengths_ptr, sm_scale, strides, work, T: tl.constexpr):
     """Consumer: the results of its items, or their parts, from the blocks in the rings.
 
     `pointers` are those of the queries, results and sums, `scales` those of K's and V's scales, `strides` those of
     queries, results, and both scales.
     """
+    q, k, v = rings
     q_ptr, out_ptr, sums_ptr = pointers
     k_scale_ptr, v_scale_ptr = scales
-    dtype: tl.constexpr = tlx.dtype_of(q)
+    dtype: tl.constexpr = tlx.dtype_of(q.buffers)
     stage = 0
     phase = 0
     for number in range(tl.program_id(0), work.items, tl.num_programs(0)):
@@ -212,13 +199,11 @@ def attend_columns(q, k, v, p, pointers, scales, lengths_ptr, sm_scale, strides,
         acc = zeros_of(T.v.elements, T.rows, T.v.number)
         for block in range(split.begin, split.end):
             key = block * T.block_n
-            k_block = block_of(k, stage)
-            tlx.barrier_wait(k.full[stage], phase)
-            keys = [load_keys(each, dtype) for each in k_block]
+            keys = [load_keys(each, dtype) for each in arrived(k, stage, phase)]
             tlx.barrier_arrive(k.empty[stage])
-            scores = products(keys, q)
-            tlx.barrier_wait(v.full[stage], phase)
-            v_block = block_of(v, stage)
+            # All pieces are converted before: ptxas serialises products beside which registers of operands are written.
+            scores = scores_of(keys, matrices_of(q, 0))
+            v_block = arrived(v, stage, phase)
             if lengths_ptr is not None and key + T.block_n > split.length:
                 clear_after(v_block, split.length - key)
             values = [load_values(each, dtype) for each in v_block]

@@ -101,6 +101,7 @@ def attention_decode(
     k_buffers = tlx.local_alloc((1, 1, T.block_n, T.qk.elements), dtype, T.stages * T.qk.number)
     v_buffers = tlx.local_alloc((1, 1, T.block_n, T.v.elements), dtype, T.stages * T.v.number)
     k, v = rings_of(k_buffers, v_buffers, T.stages, 1, T)
+    rings = (Ring(q, None, None, T.qk), k, v)
     pointers = (q_ptr, out_ptr, sums_ptr)
 
     with tlx.async_tasks():
@@ -110,9 +111,9 @@ def attention_decode(
         with tlx.async_task(num_warps=4, registers=REGISTERS):  # consumer
             if T.in_8_bits:
                 scales = (k_scale_ptr, v_scale_ptr)
-                attend_columns(q, k, v, p, pointers, scales, lengths_ptr, sm_scale, strides, work, T)
+                attend_columns(rings, p, pointers, scales, lengths_ptr, sm_scale, strides, work, T)
             else:
-                attend((Ring(q, None, None, T.qk), k, v), pointers, lengths_ptr, sm_scale, strides, work, T)
+                attend(rings, pointers, lengths_ptr, sm_scale, strides, work, T)
 
 
 @tlx_xdsl.jit

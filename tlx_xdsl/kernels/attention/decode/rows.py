@@ -17,8 +17,9 @@ from tlx_xdsl.kernels.rings import next_place
 from ..pieces import (
     ROWS,
     add_values,
+    arrived,
     as_matrix,
-    block_of,
+    matrices_of,
     scores_of,
     times,
     wait_for,
@@ -116,12 +117,11 @@ def hidden(scores, key, item, work, AXIS: tl.constexpr, T: tl.constexpr):
 
 @tlx_xdsl.jit
 def clear_after(block, rows):
-    """Put zeros to a block of V from row `rows` on."""
+    """Put zeros to the matrices of a block of V from row `rows` on."""
     for piece in tl.static_range(len(block)):
-        matrix = as_matrix(block[piece])
-        values = tlx.local_load(matrix)
+        values = tlx.local_load(block[piece])
         at = tl.arange(0, values.shape[0])
-        tlx.local_store(matrix, tl.where((at < rows)[:, None], values, 0.0))
+        tlx.local_store(block[piece], tl.where((at < rows)[:, None], values, 0.0))
     tlx.fence_async_shared()
 
 
@@ -197,18 +197,15 @@ def attend_blocks(rings, stage, phase, state, factor, item, work, IS_CUT: tl.con
     q, k, v = rings
     acc, m, total = state
     dtype: tl.constexpr = tlx.dtype_of(q.buffers)
-    tlx.barrier_wait(k.full[stage], phase)
-    scores = tlx.async_dot_wait(0, scores_of(block_of(q, 0), block_of(k, stage)))
+    scores = tlx.async_dot_wait(0, scores_of(matrices_of(q, 0), arrived(k, stage, phase)))
     tlx.barrier_arrive(k.empty[stage])
     for block in range(item.split.begin, item.split.end - 1):
         weights, m, total, alpha = weights_of(scores, m, total, factor, block * T.block_n, item, work, False, T)
         acc = times(acc, alpha)
         rounded = weights.to(dtype)
         next_stage, next_phase = next_place(stage, phase, T.stages)
-        tlx.barrier_wait(k.full[next_stage], next_phase)
-        scores = scores_of(block_of(q, 0), block_of(k, next_stage))
-        tlx.barrier_wait(v.full[stage], phase)
-        acc = add_values(rounded, block_of(v, stage), acc)
+        scores = scores_of(matrices_of(q, 0), arrived(k, next_stage, next_phase))
+        acc = add_values(rounded, arrived(v, stage, phase), acc)
         scores = tlx.async_dot_wait(T.v.number, scores)
         tlx.barrier_arrive(k.empty[next_stage])
         acc = wait_for(acc)
@@ -218,8 +215,7 @@ def attend_blocks(rings, stage, phase, state, factor, item, work, IS_CUT: tl.con
     key = (item.split.end - 1) * T.block_n
     weights, m, total, alpha = weights_of(scores, m, total, factor, key, item, work, True, T)
     acc = times(acc, alpha)
-    tlx.barrier_wait(v.full[stage], phase)
-    v_block = block_of(v, stage)
+    v_block = arrived(v, stage, phase)
     if IS_CUT and key + T.block_n > item.split.length:
         clear_after(v_block, item.split.length - key)
     acc = wait_for(add_values(weights.to(dtype), v_block, acc))

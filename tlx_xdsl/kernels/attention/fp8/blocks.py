@@ -32,7 +32,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
 
-from ..pieces import add_values, as_matrix, block_of, scores_of, times, wait_for
+from ..pieces import add_values, arrived, matrices_of, scores_of, times, wait_for
 from ..scores import next_softmax
 
 
@@ -105,7 +105,7 @@ def multiplied(left, v, acc, T: tl.constexpr):
     """Issue P V of a block, added to the sums; with T.exact it is a sum of its own."""
     if not T.in_8_bits:
         return add_values(left, v, acc)
-    values = tlx.local_trans(as_matrix(v[0]))
+    values = tlx.local_trans(v[0])
     return [tlx.async_dot(left, values) if T.exact else tlx.async_dot(left, values, acc[0])]
 
 
@@ -123,14 +123,13 @@ def drained_blocks(state, rings, power, steps, c: tl.constexpr, T: tl.constexpr)
     dtype: tl.constexpr = tlx.dtype_of(q.buffers)
     for _ in range(1, steps):
         left = rounded(p, dtype)
-        tlx.barrier_wait(v.full[stage], phase)
+        v_block = arrived(v, stage, phase)
         wait_for_turn(c, T.consumers)
-        products = wait_for(multiplied(left, block_of(v, stage), acc, T))
+        products = wait_for(multiplied(left, v_block, acc, T))
         tlx.barrier_arrive(v.empty[stage])
         acc = summed(acc, products, alpha) if T.exact else products
         stage, phase = next_place(stage, phase, T.stages)
-        tlx.barrier_wait(k.full[stage], phase)
-        scores = scores_of(block_of(q, c), block_of(k, stage))
+        scores = scores_of(matrices_of(q, c), arrived(k, stage, phase))
         call_next(c, T.consumers)
         scores = tlx.async_dot_wait(0, scores)
         tlx.barrier_arrive(k.empty[stage])
