@@ -8,8 +8,9 @@ queries and keys; K and V may have fewer heads (grouped queries).
     o = attention_forward(q, k, v, causal=True)
     o, lse = attention_forward(q, k, v, return_lse=True)
 
-Of torch's tensors that want gradients both results have them, by `attention_backward`. What e4m3 tensors come to is in
-`fp8`.
+Of torch's tensors that want gradients both results have them, by `attention_backward`. The scales of e4m3 tensors are
+positive f32 tensors of one element, of (heads,) or of (batch, heads), and multiply; those of K and V are for the heads
+of K and V. V is transposed by a launch before (`fp8/values`).
 
 Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, which is for looking, not for speed.
 """
@@ -19,15 +20,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
+
 from ..calls.launching import Launch, Launches, check_hopper, multiprocessors
-from ..calls.operands import Operand, check_places, check_shape, check_types, empty, operand, type_of_result
+from ..calls.operands import (
+    Operand,
+    check_places,
+    check_shape,
+    check_types,
+    empty,
+    operand,
+    torch_module,
+    type_of_result,
+)
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import WORKSPACE, Prepared
 from ..operators import attention as operators
 from .backward.call import ATTENTION_BACKWARD
 from .config import CONSUMER_ROWS, FP8_HEAD_DIMS, OUT_DTYPES, AttentionConfig, AttentionFp8Config, choose_fp8_config
 from .device import attention
-from .fp8.call import is_fp8, transposed_values
+from .fp8.values import attention_fp8_values
 from .operands import (
     DTYPES,
     FP8_DTYPES,
@@ -35,11 +47,11 @@ from .operands import (
     check_lse,
     check_rows,
     described_heads,
-    factor_of,
     operands_of,
     prepared,
     scale_of,
     scale_strides,
+    strides_in_units,
 )
 from .options import (
     ALIGNMENTS,
@@ -101,23 +113,22 @@ def attention_forward(
     e4m3; ValueError for shapes that do not fit, other head dimensions, a scale that is not positive, such options,
     strides or addresses that TMA can't read and tensors in different places; RuntimeError on a GPU that is not Hopper.
     """
-    if is_fp8(q):
+    if _is_fp8(q):
         refuse_options(_NAME, "is float8_e4m3fn", window=window, softcap=softcap, sinks=sinks, score_mod=score_mod)
         options = (causal, scale, out_dtype or "bf16", config)
-        out, lse = ATTENTION_FP8((q, k, v, out, None, q_scale, k_scale, v_scale), options)
-        return (out, lse) if return_lse else out
+        found = ATTENTION_FP8((q, k, v, out, None, q_scale, k_scale, v_scale), options)
+        return found if return_lse else found[0]
     others = "is not float8_e4m3fn"
     refuse_options(_NAME, others, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale, out_dtype=out_dtype)
     are_none = window is None and softcap is None and score_mod is None and sinks is None
-    if are_none and align == ALIGNMENTS[0] and not len(score_args):
-        out, lse = ATTENTION((q, k, v, out, None), (causal, scale, config))
-        return (out, lse) if return_lse else out
-    options, tensors = read_options(_NAME, causal, window, align, softcap, score_mod, score_args)
-    if options.is_plain and sinks is None:
-        out, lse = ATTENTION((q, k, v, out, None), (causal, scale, config))
+    asked, tensors = None, ()
+    if not (are_none and align == ALIGNMENTS[0] and not len(score_args)):
+        asked, tensors = read_options(_NAME, causal, window, align, softcap, score_mod, score_args)
+    if asked is None or (asked.is_plain and sinks is None):
+        found = ATTENTION((q, k, v, out, None), (causal, scale, config))
     else:
-        out, lse = ATTENTION_OPTIONS((q, k, v, out, None, sinks, *tensors), (options, scale, config))
-    return (out, lse) if return_lse else out
+        found = ATTENTION_OPTIONS((q, k, v, out, None, sinks, *tensors), (asked, scale, config))
+    return found if return_lse else found[0]
 
 
 def attention_launch(
@@ -146,6 +157,9 @@ def attention_fp8_launch(
 
 
 _NAME = "attention_forward"
+BLOCK_KEYS = 128
+"""Keys of a program that transposes V; the transposed rows are padded to a multiple of it."""
+
 _TENSORS = ("q", "k", "v", "out", "lse", "sinks")
 _SCALES = ("q_scale", "k_scale", "v_scale")
 _FP8_TENSORS = (*_TENSORS[:-1], *_SCALES)
@@ -162,7 +176,7 @@ class _Problem(NamedTuple):
     @classmethod
     def of(cls, named: Mapping[str, Any]) -> _Problem:
         q, k, v = heads = operands_of(_NAME, **{name: named[name] for name in _TENSORS[:3]})
-        if not is_fp8(named["q"]):
+        if not _is_fp8(named["q"]):
             check_heads(q, k, v)
             return cls(q, k, v)
         check_heads(q, k, v, dtypes=FP8_DTYPES, head_dims=FP8_HEAD_DIMS)
@@ -191,9 +205,8 @@ def _launches(
     check_shape(result, (batch, heads, queries, v_dim), "that of 'q', with the head dim of 'v'")
     check_lse(q, lse)
     check_rows(q, queries)
-    factor = factor_of(_NAME, scale, dim)
     limits = limits_for(options, queries, keys)
-    arguments = arguments_of(q, named, options, limits)
+    arguments = arguments_of(q, named, options, limits, scale)
     check_hopper(_NAME, q)
 
     chosen: AttentionConfig = config or (
@@ -211,8 +224,6 @@ def _launches(
         "q_desc": described_heads(q, CONSUMER_ROWS, tiling.qk.elements),
         "k_desc": described_heads(k, chosen.block_n, tiling.qk.elements),
         "o_desc": described_heads(result, CONSUMER_ROWS, tiling.v.elements),
-        "lse_ptr": lse.value,
-        "sm_scale": factor,
         "source": Grid(batch * heads, heads, heads // kv_heads, queries, keys, together),
         "scales": scales,
     }
@@ -220,13 +231,46 @@ def _launches(
     if scales is None:
         arguments["v_desc"] = described_heads(v, chosen.block_n, tiling.v.elements)
     else:
-        values, launch = transposed_values(v)
+        values, launch = _transposed_values(v)
         arguments["v_desc"] = described_heads(operand(_NAME, "v", values), dim, chosen.block_n)
         before, sources = (launch,), {**SOURCES, "v_desc": WORKSPACE}
     tiles = -(-queries // chosen.block_m) * batch * heads
     grid = (min(tiles, programs or chosen.resident * multiprocessors(q)),)
     main = Launch.of(attention, grid, arguments, {"T": tiling}, q.device, sources, maxnreg=chosen.maxnreg)
     return Launches((*before, main), values)
+
+
+def _is_fp8(q: Any) -> bool:
+    """Return whether a tensor's elements are e4m3."""
+    return dtype_name(getattr(q, "dtype", None)) in FP8_DTYPES
+
+
+def _transposed_values(v: Operand) -> tuple[Any, Launch]:
+    """The memory for V as the kernel wants it, (batch, heads, dim, keys), and the launch that writes it."""
+    described_heads(v, BLOCK_KEYS)  # threads move 16 bytes at a time
+    batch, heads, keys, dim = v.shape
+    blocks = -(-keys // BLOCK_KEYS)
+    values = empty(v, (batch, heads, dim, blocks * BLOCK_KEYS))
+    arguments = {
+        "v_ptr": v.value,
+        "words_ptr": values.view(_word_type(values)),
+        "strides": strides_in_units(v),
+        "KV_HEADS": heads,
+        "KV_LENGTH": keys,
+        "BLOCKS": blocks,
+    }
+    constants = {"HEAD_DIM": dim, "KEYS": BLOCK_KEYS}
+    grid = (batch * heads, blocks)
+    sources = {"v_ptr": "v", "words_ptr": WORKSPACE}
+    aligned = tuple(sources)
+    return values, Launch.of(attention_fp8_values, grid, arguments, constants, v.device, sources, aligned)
+
+
+def _word_type(values: Any) -> Any:
+    """The type of 32-bit integers, where a tensor or an array is from."""
+    if hasattr(values, "data_ptr"):
+        return torch_module().int32
+    return "int32"
 
 
 def _prepared(

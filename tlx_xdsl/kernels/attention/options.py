@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from ..calls.operands import Operand, check_places, operand
 from ..calls.plans import WORKSPACE
 from .config import AttentionConfig, choose_config
-from .operands import by_name, check_plain
+from .operands import by_name, check_plain, factor_of
 
 ALIGNMENTS = ("top-left", "bottom-right")
 SINK_DTYPES = ("fp32", "fp16", "bf16")
@@ -143,8 +143,10 @@ def named_tensors(names: Sequence[str], options: Options, tensors: Sequence[Any]
     return by_name([*names, *(f"score_{at}" for at in places)], tensors)
 
 
-def arguments_of(q: Operand, named: Mapping[str, Any], options: Options, limits: Limits) -> dict[str, Any]:
-    """The arguments of the kernel that are limits or options. Raises TypeError or ValueError for their tensors."""
+def arguments_of(
+    q: Operand, named: Mapping[str, Any], options: Options, limits: Limits, scale: float | None
+) -> dict[str, Any]:
+    """The arguments of the kernel that are numbers, limits or options. Raises TypeError or ValueError for them."""
     sinks = named.get("sinks")
     if sinks is not None:
         check_plain(q, operand(q.function, "sinks", sinks), SINK_DTYPES, (q.shape[-3],), "heads of 'q'")
@@ -153,6 +155,8 @@ def arguments_of(q: Operand, named: Mapping[str, Any], options: Options, limits:
         if name in named:
             check_places((q, operand(q.function, f"score_args[{at}]", named[name])))
     return {
+        "lse_ptr": named["lse"],
+        "sm_scale": factor_of(q.function, scale, q.shape[-1]),
         "lower": limits.lower,
         "upper": limits.upper,
         "softcap": options.softcap,

@@ -25,7 +25,7 @@ from ..gemm.grouped.call import LARGEST_EXTENT, MAX_ROWS
 from ..operators import attention as operators
 from .config import CONSUMER_ROWS, AttentionConfig
 from .device import attention, clear_counter
-from .operands import DTYPES, check_heads, check_plain, described_heads, factor_of, operands_of, prepared
+from .operands import DTYPES, check_heads, check_plain, described_heads, operands_of, prepared
 from .options import (
     SOURCES,
     Limits,
@@ -188,11 +188,10 @@ def _launches(
     check_types((q, result), DTYPES)
     check_shape(result, (rows, heads, v_dim), "that of 'q', with the head dim of 'v'")
     check_plain(q, lse, ("fp32",), (heads, rows), "heads and rows of 'q'")
-    factor = factor_of(_NAME, scale, dim)
     lower, upper = limits_of(options)
     is_causal = upper == 0 and options.align == "top-left"
     limits = Limits(is_causal, lower, None if is_causal else upper)
-    arguments = arguments_of(_as_batch(q), named, options, limits)
+    arguments = arguments_of(_as_batch(q), named, options, limits, scale)
     check_hopper(_NAME, q)
 
     group = heads // kv_heads
@@ -209,8 +208,6 @@ def _launches(
         "k_desc": described_heads(_as_batch(k), chosen.block_n, tiling.qk.elements),
         "v_desc": _ragged(v, chosen.block_n, tiling.v.elements),
         "o_desc": _ragged(result, CONSUMER_ROWS, tiling.v.elements),
-        "lse_ptr": lse.value,
-        "sm_scale": factor,
         "source": Sequences(
             named["q_sums"], named["k_sums"], counter, rows, keys, sequences, heads, group, together
         ),

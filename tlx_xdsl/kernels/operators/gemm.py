@@ -148,15 +148,11 @@ def _backward_grouped(ctx: Any, grad: Any) -> Values:
     wants_x, wants_w = ctx.needs_input_grad[:2]
     if w.dim() == 3:
         of_x = _rows(grad, w.transpose(-2, -1), offsets) if wants_x else None
-        of_w = _sums(_by_rows(x).t(), grad, offsets) if wants_w else None
+        of_w = MADE["grouped_gemm"](_by_rows(x).t(), grad, offsets, "") if wants_w else None
     else:
         of_x = _rows(w, grad.transpose(-2, -1), offsets).t() if wants_x else None
         of_w = _rows(x.t(), grad, offsets) if wants_w else None
     return of_x, of_w, None, None
-
-
-def _sums(x: Any, y: Any, offsets: Any) -> Any:
-    return MADE["grouped_gemm"](x, y, offsets, "")
 
 
 def _rows(x: Any, w: Any, offsets: Any) -> Any:
