@@ -224,9 +224,9 @@ def paged(queries: Operand, caches: list[Operand], pages: Any) -> list[Operand]:
         if each.shape[0] != count:
             raise ValueError(f"{each.what}: expected {count} pages, as '{first.name}' has, got {each.shape[0]}")
     table = operand(queries.function, "pages", pages)
-    if len(table.shape) != 2 or not table.shape[1]:
+    if len(table.shape) != 2 or table.shape[:1] != queries.shape[:1] or not table.shape[1]:
         raise ValueError(f"{table.what}: expected (batch of 'q', pages of a sequence), got the shape {table.shape}")
-    check_plain(queries, table, ("i32",), (*queries.shape[:1], table.shape[1]), "batch of 'q', pages of a sequence")
+    check_plain(queries, table, ("i32",), table.shape, "its own")
     batch, count = table.shape
     return [replace(each, shape=(batch, each.shape[1], count * each.shape[2], each.shape[3])) for each in caches]
 

@@ -1,4 +1,4 @@
-"""What 8 bits (e4m3) change in attention forward: probabilities, products and a second loop over the blocks of keys.
+"""Attention forward of heads in 8 bits (e4m3): probabilities, products and a second loop over the blocks of keys.
 
 Tasks, rings, barriers, masks and the schedule are those of `attention/device`; read its top first. Here is the rest.
 
