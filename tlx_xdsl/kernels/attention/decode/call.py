@@ -146,7 +146,7 @@ class _Problem(NamedTuple):
             check_types((queries, keys), DTYPES)
             for name, scale in given.items():
                 if scale is not None:
-                    raise TypeError(f"{_NAME}: argument '{name}': expected None for a cache of {keys.dtype}")
+                    raise TypeError(f"{_NAME}: argument '{name}': expected None for a cache of {keys.value.dtype}")
         check_places((queries, keys))
         check_head_shapes(queries, keys, values)
         check_queries(queries, named["lengths"])
