@@ -75,9 +75,8 @@ def matrices_of(ring, at):
 @tlx_xdsl.jit
 def arrived(ring, at, phase):
     """A consumer: the matrices of a block, once it is there."""
-    found = matrices_of(ring, at)
     tlx.barrier_wait(ring.full[at], phase)
-    return found
+    return matrices_of(ring, at)
 
 
 @tlx_xdsl.jit

@@ -34,6 +34,7 @@ from ..pieces import (
     block_of,
     buffers_for,
     load_pieces,
+    matrices_of,
     put,
     scores_of,
     slot_of,
@@ -65,8 +66,11 @@ def add_blocks(
     dq, v_slot, v_phase = state
     for turn in tl.range(count, disable_licm=True):
         k_slot, k_phase = next_place(v_slot, v_phase, T.stages)
-        dp = scores_of(do, arrived(kv, v_slot, v_phase))
-        k = arrived(kv, k_slot, k_phase)
+        v = matrices_of(kv, v_slot)
+        k = matrices_of(kv, k_slot)
+        tlx.barrier_wait(kv.full[v_slot], v_phase)
+        dp = scores_of(do, v)
+        tlx.barrier_wait(kv.full[k_slot], k_phase)
         scores = scores_of(q, k)
         dp = tlx.async_dot_wait(T.qk.number, dp)
         tlx.barrier_arrive(kv.empty[v_slot])
@@ -156,8 +160,9 @@ def attention_backward_dq(
                 delta = tl.load(stats + T.block_m, rows < grid.queries, 0.0)
                 numbers = (lse, delta)
                 last_key = first_row if T.causal else first_row + grid.keys
+                q_block = matrices_of(q, c)
                 do_block = arrived(do, c, round & 1)
-                q_block = arrived(q, c, round & 1)
+                tlx.barrier_wait(q.full[c], round & 1)
                 state = zeros_of(ROWS, T.qk.elements, T.qk.number), slot, phase
                 state = add_blocks(
                     state, end - whole, q_block, do_block, kv, numbers, scale, last_key, (end - 1) * KEYS, grid.keys,

@@ -199,7 +199,9 @@ def attend_columns(rings, p, pointers, scales, lengths_ptr, sm_scale, strides, w
         acc = zeros_of(T.v.elements, T.rows, T.v.number)
         for block in range(split.begin, split.end):
             key = block * T.block_n
-            keys = [load_keys(each, dtype) for each in arrived(k, stage, phase)]
+            k_block = matrices_of(k, stage)
+            tlx.barrier_wait(k.full[stage], phase)
+            keys = [load_keys(each, dtype) for each in k_block]
             tlx.barrier_arrive(k.empty[stage])
             # All pieces are converted before: ptxas serialises products beside which registers of operands are written.
             scores = scores_of(keys, matrices_of(q, 0))

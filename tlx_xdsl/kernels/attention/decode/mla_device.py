@@ -18,7 +18,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
-from ..pieces import ROWS, Ring, add_values, arrived, matrices_of, scores_of, times, wait_for, zeros_of
+from ..pieces import ROWS, Ring, add_values, matrices_of, scores_of, times, wait_for, zeros_of
 from ..scores import LOG2_E, next_softmax, normalised
 from .device import load_items
 from .rows import (
@@ -75,7 +75,8 @@ def attention_mla(
                 acc = zeros_of(ROWS, T.v.elements, T.v.number)
                 for block in range(item.split.begin, item.split.end):
                     key = block * T.block_n
-                    rows = arrived(kv, stage, phase)
+                    rows = matrices_of(kv, stage)
+                    tlx.barrier_wait(kv.full[stage], phase)
                     scores = tlx.async_dot_wait(0, scores_of(matrices_of(q, 0), rows))
                     scores = hidden(scores, key, item, work, 1, T)
                     weights, m, total, alpha = next_softmax(scores, sm_scale * LOG2_E, m, total, True)
@@ -104,10 +105,10 @@ def attention_mla(
                 item = item_of(split_of(number, lengths_ptr, work, T), work, T)
                 acc = zeros_of(ROWS, T.v.elements, T.v.number)
                 for _ in range(item.split.begin, item.split.end):
-                    rows = arrived(kv, stage, phase)
+                    tlx.barrier_wait(kv.full[stage], phase)
                     tlx.barrier_wait(p_full[0], turn)
                     acc = times(acc, tlx.local_load(factors[0]))
-                    acc = wait_for(add_values(p[0], rows[COUNT : 2 * COUNT], acc))
+                    acc = wait_for(add_values(p[0], matrices_of(kv, stage)[COUNT : 2 * COUNT], acc))
                     tlx.barrier_arrive(p_empty[0])
                     tlx.barrier_arrive(kv.empty[stage])
                     turn = turn ^ 1
