@@ -132,15 +132,17 @@ def attention_forward(
 
 
 def attention_launch(
-    q: Any, k: Any, v: Any, out: Any, lse: Any, *, scale: float | None = None, sinks: Any = None,
-    score_args: Sequence[Any] = (), config: AttentionConfig | None = None, programs: int | None = None, **options: Any,
+    q: Any, k: Any, v: Any, out: Any, lse: Any, *, causal: bool = False, scale: float | None = None,
+    window: tuple[int | None, int | None] | None = None, align: str = "top-left", softcap: float | None = None,
+    sinks: Any = None, score_mod: Any = None, score_args: Sequence[Any] = (), config: AttentionConfig | None = None,
+    programs: int | None = None,
 ) -> Launch:  # fmt: skip
     """The launch of `attention_forward`, to be bound once and repeated; no extent may be 0.
 
-    `lse` is contiguous. `programs` is how many share the tiles, by default the GPU's multiprocessors. `options` are
-    `causal`, `window`, `align`, `softcap` and `score_mod`. Raises as `attention_forward` does.
+    `lse` is contiguous. `programs` is how many share the tiles, by default the GPU's multiprocessors. Raises as
+    `attention_forward` does.
     """
-    asked, tensors = read_options(_NAME, score_args=score_args, **options)
+    asked, tensors = read_options(_NAME, causal, window, align, softcap, score_mod, score_args)
     named = named_tensors(_TENSORS, asked, (q, k, v, out, lse, sinks, *tensors))
     return _launches(named, asked, scale, config, programs).parts[0]
 
