@@ -34,6 +34,7 @@ from tlx_xdsl.kernels.operators import attention as operators
 from ..config import Pieces
 from ..operands import check_rows, described_heads, factor_of, operands_of, readable_heads, strides_in_units
 from .config import (
+    PART,
     BackwardConfig,
     Tiling,
     WideBackwardConfig,
@@ -185,7 +186,8 @@ def _launches(
         "stats_ptr": stats,
         "counter_ptr": counter,
         "added_ptr": added if deterministic else None,
-        "sums_desc": describe(sums, (rows, width), (width, 1), (64, 64)),
+        "sums_desc": describe(sums, (rows * width // PART, PART), (PART, 1), (PART, PART)) if deterministic else None,
+        "sums_ptr": None if deterministic else sums,
         "sm_scale": factor,
     }
     places = programs or multiprocessors(problem.q)
@@ -202,7 +204,7 @@ def _launches(
             "Q_LENGTH": queries,
             "PADDED": padded,
         },
-        {"HEAD_DIM": width, "ELEMENTS": dim, "ROWS": ROWS},
+        {"HEAD_DIM": width, "ELEMENTS": dim, "ROWS": ROWS, "PART": PART},
         ("sums_ptr", "dq_ptr"),
     )
     return Launches((before, main, after), workspace)
