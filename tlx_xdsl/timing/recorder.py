@@ -170,21 +170,30 @@ class Recorder(Nothing):
     def _estimate(self, cohort: Cohort, following: int) -> None:
         """Stop all warps at the limit of steps, and estimate how many each runs in all; or go on if few are left."""
         is_last, self._most_steps = self._most_steps > self._rules.most_steps, self._most_steps * _WORTH
+        parts = self._parts(cohort, following)
+        if max(parts.values(), default=1.0) >= _WORTH or is_last:
+            self._stop({} if is_last else parts)
+
+    def out_of_time(self) -> None:
+        """Stop all warps where they are, and estimate how many steps each runs in all."""
+        self._stop(self._parts(None, EXIT))
+
+    def _parts(self, cohort: Cohort | None, following: int) -> dict[int, float]:
+        """How many times as many steps as until now each warp in loops that count runs in all."""
         parts: dict[int, float] = {}
         for each in self._wave.everyone():
             block = following if each is cohort else each.pc
             for thread, warp in zip(each.first_lanes.tolist(), each.warps.tolist(), strict=True):
                 steps = self._warps[int(warp)].steps
-                if loops := self._rules.trips.around(block, each.R, thread):
+                if steps and (loops := self._rules.trips.around(block, each.R, thread)):
                     parts[int(warp)] = 1 + _rest(loops, [step.block for step in steps]) / len(steps)
-        if max(parts.values(), default=1.0) < _WORTH and not is_last:
-            return
+        return parts
+
+    def _stop(self, parts: Mapping[int, float]) -> None:
         self.is_over = True
         self._cut(range(len(self._warps)))
         # What has lasted longer than its loops' counters said is in a loop that does not count.
         usual = max(parts.values(), default=0)
-        parts = {} if is_last else parts
-        usual = 0 if is_last else usual
         for warp, own in enumerate(self._warps):
             own.ran = round(len(own.steps) * parts.get(warp, usual))
 
