@@ -195,7 +195,7 @@ class Recorder(Nothing):
         self._stop(self._parts(None, EXIT)[0])
 
     def _parts(self, cohort: Cohort | None, following: int) -> tuple[dict[int, float], bool]:
-        """How many times as many steps as until now each warp in loops that count runs in all, and if that is sure."""
+        """Estimate how many times its steps each warp in loops that count runs in all; False where that is not sure."""
         parts: dict[int, float] = {}
         is_known = True
         for each in self._wave.everyone():
