@@ -37,7 +37,7 @@ def test_turns_that_are_not_known_are_many():
 
 
 def test_narrow_products_have_one_consumer():
-    """Since a producer loads the gates, two consumers with half of the columns each are slower on an H200."""
+    """Two consumers with half of the columns each are slower on an H200 where a producer loads the gates."""
     assert ruled("delta_state", {"BLOCK_V": 32}) == {"groups": 1}
 
 
