@@ -1,8 +1,8 @@
 """The GPU benchmark's family of attention's gradients: cases, rivals and checks, as in `cases`.
 
 Rivals are torch's: the gradients of `scaled_dot_product_attention` by cuDNN and by FlashAttention, through
-`torch.autograd.grad`, without the forward pass. Ours are three launches, with and without `deterministic`; those for
-heads of more than 128 elements are always deterministic.
+`torch.autograd.grad`, without the forward pass; and FlashAttention 4's where it is installed (`cute`). Ours are three
+launches, with and without `deterministic`; those for heads of more than 128 elements are always deterministic.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from benchmarks.gpu import cute
 from benchmarks.gpu.cases import OURS, Case, Family, Launch, Run
 from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.attention.backward import gpu_checks_backward
@@ -113,6 +114,8 @@ def _case(key: tuple[int, int, int, int, int, int, bool], target: float, dry: bo
             candidates["cuDNN"] = lambda: library(SDPBackend.CUDNN_ATTENTION)
             if dim == v_dim:  # it has no others
                 candidates["FlashAttention"] = lambda: library(SDPBackend.FLASH_ATTENTION)
+            given = (problem.q, problem.k, problem.v, problem.out, problem.dout)
+            candidates |= cute.attention_backward(given, problem.lse, causal)
         for each in (OURS,) if wide else (DETERMINISTIC, OURS):
             candidates[each] = lambda each=each: ours(each)
         return candidates, verify

@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from benchmarks.gpu import stock
+from benchmarks.gpu import cute, stock
 from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.gpu_checks import DTYPES, AttentionShape, Check
 from tlx_xdsl.kernels.attention import config as attention_config
@@ -264,6 +264,7 @@ def _attention_case(
         else:
             candidates["FlashAttention"] = lambda: library(SDPBackend.MATH if dry else flash)
             candidates["Triton"] = plain
+            candidates |= cute.attention(q, k, v, causal)
         candidates[OURS] = lambda: ours(OURS, config)
         return candidates, verify
 

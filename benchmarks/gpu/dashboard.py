@@ -24,12 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu import report
+from benchmarks.gpu.cute import LIBRARIES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 RECORDED = ("card", "date", "commit", "driver", "ptxas", "clock")
 
-_PEERS = ("torch", "triton", "cuda", "cudnn", "flash-attn-4", "quack-kernels", "nvidia-cutlass-dsl")
+_PEERS = ("torch", "triton", "cuda", "cudnn", *LIBRARIES)
 """Libraries whose versions a record names, where the run noted them."""
 
 _WIDTH, _LEFT, _RIGHT = 360, 10, 350

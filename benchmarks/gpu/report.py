@@ -121,14 +121,14 @@ def table(record: Mapping[str, Any]) -> str:
 
 def page(records: Sequence[Mapping[str, Any]], date: str, image: str | None, title: str = TITLE) -> str:
     """The whole page; `image` is the plot's path as the page refers to it."""
-    known = {name: "?" for name in ("device", "triton", "torch", "cuda", "cudnn")}
+    facts = {name: "?" for name in ("device", "triton", "torch", "cuda", "cudnn")}
     for record in records:
-        known |= {name: value for name, value in record.get("machine", {}).items() if value is not None}
+        machine = record.get("machine", {})
+        facts |= {name: machine[name] for name in facts if machine.get(name) is not None}
     first = next((case for record in records for case in record["cases"].values()), None)
     rounds = {
         regime: len(next(iter(first[regime]["times"].values()), [])) if first else 0 for regime in ("cool", "hot")
     }
-    facts = {name: known[name] for name in known if name in INTRODUCTION}
     parts = [INTRODUCTION.format(title=title, date=date, **facts, **rounds)]
     if image:
         parts.append(f"![Rates of each problem, cool]({image})\n")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
+from benchmarks.gpu import cute
 from benchmarks.gpu.cases import OURS, Case, Family, Launch, Run
 from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.gpu_checks import Check
@@ -282,11 +283,12 @@ def _case(shape: tuple[int, int], operator: Operator, dry: bool, screen: bool) -
         if not screen:
             candidates |= {COPY: copy, EAGER: lambda: _launch_of(problem.theirs, problem)}
             candidates[COMPILED] = lambda: compiled(problem, dry=dry)
+            candidates |= cute.rows(operator.title, problem.inputs)
         candidates[OURS] = problem.ours
         return candidates, lambda: check(problem, f"{operator.title} {rows} x {columns}")
 
     moved = operator.accesses * BYTES * elements
-    traffic = {COPY: 2 * BYTES * elements, EAGER: moved, COMPILED: moved, OURS: moved}
+    traffic = {COPY: 2 * BYTES * elements, EAGER: moved, COMPILED: moved, cute.ROWS: moved, OURS: moved}
     target = None if shape in LONG_SHAPES else operator.target
     return Case(f"{rows} x {columns}", 0, COPY, target, make, traffic=traffic)
 

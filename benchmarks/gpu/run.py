@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.gpu import measure, nvml
+from benchmarks.gpu import cute, measure, nvml
 from benchmarks.gpu.cases import OURS, Case, Family
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.backend.assemblers import candidates
@@ -254,4 +254,5 @@ def machine() -> dict[str, Any]:
         newest = int(torch.version.cuda.split(".")[0])
         found["ptxas"] = str(candidates(90, found["triton"], newest_cuda=newest)[0])
         found["commit"] = measure.commit()
+        found |= cute.versions()
     return found

@@ -32,8 +32,8 @@ ENDS_EARLY = (
 """A note of predictions that are lower bounds."""
 MOST_STEPS = 6_000
 """Steps of a warp that are replayed; what comes after them keeps their pace."""
-MOST_SECONDS = 10.0
-"""Time for the recording, after which what was recorded keeps its pace, too."""
+MOST_SECONDS = 20.0
+"""Processor time for the recording, after which what was recorded keeps its pace, too: no usual launch takes it."""
 _SAME_CLOCK = 0.01
 """The part by which a clock may differ from the one of a replay that holds for it, too."""
 _PRODUCTS = frozenset(("wgmma", "mma5", "mma"))

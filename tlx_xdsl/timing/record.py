@@ -181,7 +181,9 @@ class _Machine(Machine):
             any(wave.run(budget))
         except PtxFault as fault:
             # Zeros in the place of data may have led astray.
-            if not order.untrue and not isinstance(fault, PtxBudget):
+            if isinstance(fault, PtxBudget):
+                order.out_of_time()
+            elif not order.untrue:
                 raise
         order.finish()
         for number, trace in enumerate(order.traces):

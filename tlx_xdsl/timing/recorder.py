@@ -39,6 +39,12 @@ _COMMITS: dict[str, Kind] = {"cp.async": "copy_commit", "TMA store": "tma_commit
 _WAITS: dict[str, Kind] = {"cp.async": "copy_wait", "TMA store": "tma_wait", "wgmma": "wgmma_wait"}
 _WORTH = 2
 """Times the limit of steps that a run may have in all for it to go on to its end."""
+_LONGEST = 4
+"""The same for a run whose rounds vary."""
+_ALIKE = 0.05
+"""The part of a round by which rounds of a loop, or their distances from a line, differ if nothing varies."""
+_FEW_ROUNDS = 2
+"""Rounds that lie on a line by chance."""
 MOST_POLLS = 100
 """Times that a warp may find the same value in global memory by one instruction before it counts as stuck: whoever
 writes it is not among the CTAs that run, or is stuck itself."""
@@ -125,6 +131,8 @@ class Recorder(Nothing):
         self._most_steps = rules.most_steps
         self.is_over = False
         """True if the run has stopped at the limit of steps."""
+        self._is_near = False
+        """True if little was left at the limit of steps, so that the run has gone on."""
         self.untrue: dict[int, int] = {}
         """Instructions whose data are needed after all, and how much of them."""
         self._has_zeros = False
@@ -168,23 +176,42 @@ class Recorder(Nothing):
         return EXIT if self.is_over else following
 
     def _estimate(self, cohort: Cohort, following: int) -> None:
-        """Stop all warps at the limit of steps, and estimate how many each runs in all; or go on if few are left."""
-        is_last, self._most_steps = self._most_steps > self._rules.most_steps, self._most_steps * _WORTH
+        """Stop all warps at the limit of steps, and estimate how many each runs in all; or go on if few are left.
+
+        Rounds that vary without a trend, as tiles of causal attention may, are run up to a later limit.
+        """
+        most, self._most_steps = self._most_steps, self._most_steps * _WORTH
+        parts, is_known = self._parts(cohort, following)
+        if not is_known and most < _LONGEST * self._rules.most_steps:
+            return
+        if max(parts.values(), default=1.0) < _WORTH and is_known and not self._is_near:
+            self._is_near = True
+            return
+        # What has lasted longer than its loops' counters said is in a loop that does not count.
+        self._stop({} if self._is_near else parts)
+
+    def out_of_time(self) -> None:
+        """Stop all warps where they are, and estimate how many steps each runs in all."""
+        self._stop(self._parts(None, EXIT)[0])
+
+    def _parts(self, cohort: Cohort | None, following: int) -> tuple[dict[int, float], bool]:
+        """Estimate how many times its steps each warp in loops that count runs in all; False where that is not sure."""
         parts: dict[int, float] = {}
+        is_known = True
         for each in self._wave.everyone():
             block = following if each is cohort else each.pc
             for thread, warp in zip(each.first_lanes.tolist(), each.warps.tolist(), strict=True):
                 steps = self._warps[int(warp)].steps
-                if loops := self._rules.trips.around(block, each.R, thread):
-                    parts[int(warp)] = 1 + _rest(loops, [step.block for step in steps]) / len(steps)
-        if max(parts.values(), default=1.0) < _WORTH and not is_last:
-            return
+                if steps and (loops := self._rules.trips.around(block, each.R, thread)):
+                    rest, is_regular = _rest(loops, [step.block for step in steps])
+                    parts[int(warp)] = 1 + rest / len(steps)
+                    is_known = is_known and is_regular
+        return parts, is_known
+
+    def _stop(self, parts: Mapping[int, float]) -> None:
         self.is_over = True
         self._cut(range(len(self._warps)))
-        # What has lasted longer than its loops' counters said is in a loop that does not count.
         usual = max(parts.values(), default=0)
-        parts = {} if is_last else parts
-        usual = 0 if is_last else usual
         for warp, own in enumerate(self._warps):
             own.ran = round(len(own.steps) * parts.get(warp, usual))
 
@@ -538,15 +565,30 @@ class Recorder(Nothing):
         self.shared_rows(cohort, mask, places, rows, size)
 
 
-def _rest(loops: list[tuple[Loop, int]], blocks: list[int]) -> float:
-    """Estimate the blocks that a warp will run yet, which is in these loops, inner ones first, and has run `blocks`."""
-    rest, ran = 0.0, np.array(blocks)
+def _rest(loops: list[tuple[Loop, int]], blocks: list[int]) -> tuple[float, bool]:
+    """Estimate the blocks that a warp will run yet, which is in these loops, inner ones first, and has run `blocks`.
+
+    Rounds that get shorter or longer evenly go on to do so. False comes with rounds of which that can't be said.
+    """
+    rest, is_known, ran = 0.0, True, np.array(blocks)
     for loop, left in loops:
         times = np.flatnonzero(ran == loop.header)
         since = len(ran) - int(times[-1]) if len(times) else 0
-        usual = float(np.median(np.diff(times))) if len(times) > 1 else since + rest
-        rest = max(usual * left - since, 0.0)
-    return rest
+        # What lies between two stays in the loop is no part of a round.
+        left_at = np.cumsum(~np.isin(ran, list(loop.blocks)))[times]
+        rounds = np.diff(times)[np.diff(left_at) == 0]
+        if not len(rounds):
+            rest, is_known = max((since + rest) * left - since, 0.0), True
+            continue
+        usual = np.full(left, np.median(rounds))
+        is_known = left <= 1 or np.ptp(rounds) <= _ALIKE * usual[0]
+        if not is_known and len(rounds) > _FEW_ROUNDS:
+            places = np.arange(len(rounds) + left)
+            line = np.polyval(np.polyfit(places[: len(rounds)], rounds, 1), places)
+            is_known = np.ptp(line[: len(rounds)] - rounds) <= _ALIKE * usual[0]
+            usual = np.maximum(line[len(rounds) :], 0.0) if is_known else usual
+        rest = max(float(usual.sum()) - since, 0.0)
+    return rest, is_known
 
 
 class Counters(Nothing):

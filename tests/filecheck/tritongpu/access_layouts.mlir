@@ -81,6 +81,40 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
+// What a thread has of an accumulator stays with it where a transposition has put its numbers side by side, four by four,
+// and those of a warp's threads one after the other. In the order of the rows they are exchanged.
+
+// CHECK-DAG:   #[[HELD:.*]] = #ttg.linear<{register = {{\[}}[1], [2], [128], [256], [512]], lane = {{\[}}[4], [8], [16], [32], [64]], warp = {{\[}}[1024], [2048]], block = []}>
+// CHECK-DAG:   #[[SPREAD:.*]] = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+// CHECK:       tt.func public @held
+// CHECK:         tt.atomic_rmw {{.*}} : (tensor<4096x!tt.ptr<f32>, #[[HELD]]>
+// CHECK:         tt.store {{.*}} : tensor<4096x!tt.ptr<f32>, #[[HELD]]>
+// CHECK:         tt.store {{.*}} : tensor<4096x!tt.ptr<f32>, #[[SPREAD]]>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+#smem = #ttg.shared_memory
+!tile = !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @held(%a: !tile, %b: !tile, %p: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+    %true = arith.constant dense<true> : tensor<4096xi1>
+    %range = tt.make_range {end = 4096 : i32, start = 0 : i32} : tensor<4096xi32>
+    %base = tt.splat %p : !tt.ptr<f32> -> tensor<4096x!tt.ptr<f32>>
+    %pointers = tt.addptr %base, %range : tensor<4096x!tt.ptr<f32>>, tensor<4096xi32>
+    %d = ttng.warp_group_dot %a, %b, %zero {isAsync = true} : !tile * !tile -> tensor<64x64xf32>
+    %w = ttng.warp_group_dot_wait %d {pendings = 0 : i32} : tensor<64x64xf32>
+    %apart = tt.reshape %w : tensor<64x64xf32> -> tensor<4x2x8x8x4x2xf32>
+    %moved = tt.trans %apart {order = array<i32: 0, 3, 2, 4, 1, 5>} : tensor<4x2x8x8x4x2xf32> -> tensor<4x8x8x4x2x2xf32>
+    %flat = tt.reshape %moved : tensor<4x8x8x4x2x2xf32> -> tensor<4096xf32>
+    %old = tt.atomic_rmw fadd, relaxed, gpu, %pointers, %flat, %true : (tensor<4096x!tt.ptr<f32>>, tensor<4096xf32>, tensor<4096xi1>) -> tensor<4096xf32>
+    tt.store %pointers, %flat : tensor<4096x!tt.ptr<f32>>
+    %rows = tt.reshape %w : tensor<64x64xf32> -> tensor<4096xf32>
+    tt.store %pointers, %rows : tensor<4096x!tt.ptr<f32>>
+    tt.return
+  }
+}
+
+// -----
+
 // Without matrix instructions stock Triton coalesces: the default layout is left to it.
 
 // CHECK:       #[[LINE:.*]] = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>

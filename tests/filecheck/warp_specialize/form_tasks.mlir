@@ -271,3 +271,102 @@ tt.func public @from_its_own(%a: !tt.tensordesc<64x64xf16>, %out: !tt.ptr<f16>, 
   }
   tt.return
 }
+
+// -----
+
+// A consumer that stores in each turn fences, and a fence waits for what its warps load. So the producer's threads load
+// the row and the number, after TMA was asked for the block, and arrive at the barrier, too. Where nothing fences, in
+// the loop after it, the consumer loads its row itself.
+
+// CHECK-LABEL: @rows
+// CHECK-DAG:     ttg.local_alloc : () -> !ttg.memdesc<3x64xf32
+// CHECK-DAG:     ttg.local_alloc : () -> !ttg.memdesc<3x1xf32
+// CHECK-COUNT-3: ttng.init_barrier {{%.*}}, 2
+// CHECK:         default {
+// CHECK:           ttng.barrier_expect {{%.*}}, 8192
+// CHECK:           ttng.async_tma_copy_global_to_local
+// CHECK:           [[ROW:%.*]] = tt.load {{.*}} : tensor<64x!tt.ptr<f32>>
+// CHECK:           [[NUMBER:%.*]] = tt.load {{.*}} : !tt.ptr<f32>
+// CHECK:           ttg.local_store [[ROW]]
+// CHECK:           [[SPLAT:%.*]] = tt.splat [[NUMBER]] : f32 -> tensor<1xf32>
+// CHECK:           ttg.local_store [[SPLAT]]
+// CHECK:           ttng.arrive_barrier
+// CHECK-NOT:       tt.load
+// CHECK:           ttg.warp_yield
+// CHECK:         partition0
+// CHECK:           ttng.wait_barrier
+// CHECK:           ttg.local_load {{.*}} -> tensor<64xf32>
+// CHECK:           [[ONE:%.*]] = ttg.local_load {{.*}} -> tensor<1xf32>
+// CHECK:           tt.unsplat [[ONE]]
+// CHECK:           ttng.arrive_barrier
+// CHECK:           tt.descriptor_store
+// CHECK:           tt.load {{.*}} : tensor<64x!tt.ptr<f32>>
+tt.func public @rows(%a: !tt.tensordesc<64x64xf16>, %out: !tt.tensordesc<64x64xf32>, %g: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %lanes = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %all = tt.splat %g : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  scf.for %k = %c0 to %n step %c1 : i32 {
+    %x = tt.descriptor_load %a[%k, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %here = tt.splat %k : i32 -> tensor<64xi32>
+    %at = arith.addi %here, %lanes : tensor<64xi32>
+    %ps = tt.addptr %all, %at : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %row = tt.load %ps : tensor<64x!tt.ptr<f32>>
+    %p = tt.addptr %g, %k : !tt.ptr<f32>, i32
+    %number = tt.load %p : !tt.ptr<f32>
+    %wide = arith.extf %x : tensor<64x64xf16> to tensor<64x64xf32>
+    %column = tt.expand_dims %row {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
+    %factors = tt.broadcast %column : tensor<64x1xf32> -> tensor<64x64xf32>
+    %same = tt.splat %number : f32 -> tensor<64x64xf32>
+    %y = arith.mulf %wide, %factors : tensor<64x64xf32>
+    %z = arith.mulf %y, %same : tensor<64x64xf32>
+    tt.descriptor_store %out[%k, %c0], %z : !tt.tensordesc<64x64xf32>, tensor<64x64xf32>
+  }
+  %zero = arith.constant dense<0.0> : tensor<64xf32>
+  %total = scf.for %k = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<64xf32>) : i32 {
+    %x = tt.descriptor_load %a[%k, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %here = tt.splat %k : i32 -> tensor<64xi32>
+    %at = arith.addi %here, %lanes : tensor<64xi32>
+    %ps = tt.addptr %all, %at : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+    %row = tt.load %ps : tensor<64x!tt.ptr<f32>>
+    %next = arith.addf %sum, %row : tensor<64xf32>
+    scf.yield %next : tensor<64xf32>
+  }
+  %wide = tt.expand_dims %total {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
+  %block = tt.broadcast %wide : tensor<64x1xf32> -> tensor<64x64xf32>
+  tt.descriptor_store %out[%n, %c0], %block : !tt.tensordesc<64x64xf32>, tensor<64x64xf32>
+  tt.return
+}
+
+// -----
+
+// The number says where the block lies, so that both tasks load it; the row may be written meanwhile by the kernel.
+
+// CHECK-LABEL: @not_rows
+// CHECK-COUNT-3: ttng.init_barrier {{%.*}}, 1 :
+// CHECK:         default {
+// CHECK:           tt.load {{.*}} : !tt.ptr<i32>
+// CHECK-NOT:       tt.load
+// CHECK:           ttg.warp_yield
+// CHECK:         partition0
+// CHECK:           tt.load {{.*}} : !tt.ptr<i32>
+// CHECK:           tt.load {{.*}} : tensor<64x!tt.ptr<f16>>
+tt.func public @not_rows(%a: !tt.tensordesc<64x64xf16>, %out: !tt.tensordesc<64x64xf16>, %table: !tt.ptr<i32>, %g: !tt.ptr<f16>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %lanes = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %all = tt.splat %g : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>
+  scf.for %k = %c0 to %n step %c1 : i32 {
+    %p = tt.addptr %table, %k : !tt.ptr<i32>, i32
+    %where = tt.load %p : !tt.ptr<i32>
+    %x = tt.descriptor_load %a[%where, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %ps = tt.addptr %all, %lanes : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %row = tt.load %ps : tensor<64x!tt.ptr<f16>>
+    %column = tt.expand_dims %row {axis = 1 : i32} : tensor<64xf16> -> tensor<64x1xf16>
+    %factors = tt.broadcast %column : tensor<64x1xf16> -> tensor<64x64xf16>
+    %y = arith.mulf %x, %factors : tensor<64x64xf16>
+    tt.descriptor_store %out[%where, %c0], %y : !tt.tensordesc<64x64xf16>, tensor<64x64xf16>
+    tt.store %ps, %row : tensor<64x!tt.ptr<f16>>
+  }
+  tt.return
+}

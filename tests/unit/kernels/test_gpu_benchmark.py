@@ -26,7 +26,8 @@ def a_record(**changes):
     cases = {"a < b": a_case([1.0, 2.0, 4.0], [2.0, 2.2, 8.4])}
     return {
         "family": "gemm-fp16", "title": "GEMM", "checks": [], "cases": cases,
-        "skipped": {}, "running": None, "finished": True, "machine": {"device": "H200", "triton": "3.6.0"},
+        "skipped": {}, "running": None, "finished": True,
+        "machine": {"device": "H200", "triton": "3.6.0", "date": "2026-11-21"},
     } | changes  # fmt: skip
 
 

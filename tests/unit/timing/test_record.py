@@ -5,6 +5,7 @@ import pytest
 
 from tests.unit.ptx.snippets import kernel
 from tests.unit.timing.replays import check, events_of
+from tlx_xdsl.ptx.machine import Limits
 from tlx_xdsl.ptx.program import prepare
 from tlx_xdsl.ptx.read.faults import PtxFault
 from tlx_xdsl.ptx.read.reader import read
@@ -367,3 +368,50 @@ def test_what_is_left_of_loops_is_estimated(most):
     # Little more than the limit: the run goes on to its end.
     (little,), _ = record(program, 1, [20, 1], max_steps=2500)
     assert little.whole
+
+
+VARIED = """
+    mov.u32 %r1, 0;
+outer:
+    mov.u32 %r2, 0;
+    @TRIPS@
+inner:
+    add.s32 %r2, %r2, 1;
+    setp.lt.s32 %p1, %r2, %r3;
+    @%p1 bra inner;
+    add.s32 %r1, %r1, 1;
+    setp.lt.s32 %p2, %r1, 40;
+    @%p2 bra outer;
+"""
+SHRINKING = "sub.s32 %r3, 50, %r1;"
+SAWTOOTH = "mul.lo.s32 %r3, %r1, 17;\nrem.s32 %r3, %r3, 40;\nadd.s32 %r3, %r3, 1;"
+
+
+def varied(trips, **options):
+    """The trace of a warp with forty rounds, each with other trips of a loop in it."""
+    _, (trace,), _ = recorded(VARIED.replace("@TRIPS@", trips), [], parameters="", **options)
+    return trace
+
+
+def test_rounds_that_get_shorter_go_on_to_do_so():
+    whole, cut = varied(SHRINKING, max_steps=10_000), varied(SHRINKING, max_steps=500)
+    assert whole.whole
+    assert not cut.whole
+    assert len(cut.warps[0].steps) == 500
+    assert cut.warps[0].ran == pytest.approx(len(whole.warps[0].steps), rel=0.02)
+
+
+def test_rounds_without_a_trend_are_run():
+    """Tiles of causal attention in rows: what was run says little of what is left, so a later limit holds."""
+    assert varied(SAWTOOTH, max_steps=300).whole
+    cut = varied(SAWTOOTH, max_steps=100)
+    assert not cut.whole
+    assert len(cut.warps[0].steps) == 400
+
+
+def test_what_is_left_is_estimated_where_time_is_over():
+    """The blocks of a budget, in the place of seconds, end the run in one of the equal rounds."""
+    whole, cut = (varied("mov.u32 %r3, 50;", limits=Limits(blocks=most)) for most in (100_000, 1000))
+    assert whole.whole
+    assert not cut.whole
+    assert cut.warps[0].ran == pytest.approx(len(whole.warps[0].steps), rel=0.02)

@@ -33,19 +33,14 @@ COLUMNS_OF_THREE = 192
 FEW_TURNS = 4
 """Turns of a loop up to which its loads are not ahead of its products for long: as many as a ring has slots."""
 
-NARROW = 32
-"""Columns of a product that are so few that a group's own work takes longer than its products."""
-
 REASONS = {
-    "depth": "three where two groups share the columns of narrow products: more gains nothing",
-    "outer_depth": "one where no loop turns twice, so that all of a tile's loads are ahead together; two for joined "
-    "programs",
+    "outer_depth": "two for joined programs",
     "join": "programs side by side load the same blocks, and each has the rows of one group of warps",
     "order": "programs with many turns come first, so that all multiprocessors end together",
     "persistent": "a tile's loads and stores run beside other tiles' products where a program does nothing but add "
     "products up, or turns a few times",
-    "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory) or half of the columns of "
-    "narrow ones, and otherwise one; three with programs of their own, or two where registers hold no more",
+    "groups": "two where each has 64 or 128 rows of the products (128 in tensor memory), and otherwise one; three with "
+    "programs of their own, or two where registers hold no more",
 }
 """Why a rule decides, by the decision."""
 
@@ -53,19 +48,16 @@ REASONS = {
 def by_rule(decisions: Any, module: ModuleOp) -> Any:
     """Return the decisions with what experts choose in the place of none.
 
-    There are two consumers where each has rows for its product, or where a chunk's products are narrow. Programs take
-    several tiles, so that a tile's store runs beside the next one's products, where loops only add products up, or turn
-    a few times. Where a program has rows for one consumer, two or three consumers have a program each, if these load
-    the same blocks.
+    There are two consumers where each has rows for its product. Programs take several tiles, so that a tile's store
+    runs beside the next one's products, where loops only add products up, or turn a few times. Where a program has rows
+    for one consumer, two or three consumers have a program each, if these load the same blocks.
     """
     target = module_target(module)
     is_hopper = target is not None and target.has(Feature.WGMMA)
     shapes = list(_shapes(module))
-    turns = _most_turns(module) if shapes else inf
-    if decisions.persistent is None and is_hopper and (_adds_up(module) or turns <= FEW_TURNS):
+    is_short = bool(shapes) and _most_turns(module) <= FEW_TURNS
+    if decisions.persistent is None and is_hopper and (_adds_up(module) or is_short):
         decisions = replace(decisions, persistent=True)
-    if decisions.outer_depth is None and turns <= 1:
-        decisions = replace(decisions, outer_depth=1)
     rows = [each for each, _ in shapes]
     if is_hopper and set(rows) == {LEAST_ROWS} and _may_join(decisions):
         decisions = _joined(decisions, module, sum(columns for _, columns in shapes))
@@ -74,8 +66,6 @@ def by_rule(decisions: Any, module: ModuleOp) -> Any:
     # An accumulator in tensor memory of 64 rows leaves half of its lanes idle.
     least = MOST_ROWS if target is not None and target.has(Feature.TENSOR_MEMORY) else LEAST_ROWS
     splits = bool(rows) and all(not each % 2 and least <= each // 2 <= MOST_ROWS for each in rows)
-    if not splits and rows and max(rows) >= MOST_ROWS and all(columns <= NARROW for _, columns in shapes):
-        return replace(decisions, groups=2, depth=decisions.depth or 3)
     return replace(decisions, groups=2 if splits else 1)
 
 

@@ -1,15 +1,17 @@
 """The layouts in which global memory is accessed, in modules with matrix instructions.
 
-Two rules, in this order:
+Three rules, in this order:
 
 - A load whose value meets a matrix instruction's result element by element has the layout of that result. A layout of
   its own would make Triton's `remove-layout-conversions`, for which loads are fixed points, compute what lies between
   the two twice, once in each layout: the whole softmax, for a bias that is added to the scores.
+- What is stored or added of such a result, with nothing but reshapes and transpositions between, stays where it is if
+  a warp's accesses are coalesced so. A kernel may thus choose an order in memory that needs no exchange.
 - Any other access is *coalesced*: a thread has as many elements side by side as one instruction takes (16 bytes), if
   the pointers are contiguous and aligned for so many; the threads of a warp lie side by side along the axis along
   which the pointers are most contiguous.
 
-Stock Triton's pass `coalesce` knows the second rule only, and applies it to each access whatever layout it has. So for
+Stock Triton's pass `coalesce` knows the last rule only, and applies it to each access whatever layout it has. So for
 these modules the backend leaves it out, and for all others this file leaves the accesses to it.
 """
 
@@ -35,10 +37,18 @@ from tlx_xdsl.dialects.base import (
     element_bits,
     is_elementwise,
     pointers_of,
+    shape_of_tensor,
 )
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.distributed import WARP_SIZE, blocked_layout, tensor_memory_register_layout
-from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
+from tlx_xdsl.layouts.distributed import (
+    WARP_SIZE,
+    blocked_layout,
+    reshaped_layout,
+    tensor_memory_register_layout,
+    transposed_layout,
+)
+from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout, NvidiaMmaLayout
+from tlx_xdsl.layouts.inferred import places
 
 from .accumulators import warps_of_ops
 
@@ -66,12 +76,13 @@ def access_layouts(
         if pointers is None or (type_ := as_tensor(pointers.type)) is None:
             continue
         if isinstance(type_.encoding, NoneAttr):
-            near = meeting.layout_of(op.result) if isinstance(op, tt.LoadOp) else None
-            layouts[op] = near or coalesced_layout(pointers, infos[pointers], its_warps)
+            layout = coalesced_layout(pointers, infos[pointers], its_warps)
+            near = meeting.layout_of(op.result) if isinstance(op, tt.LoadOp) else _as_it_is(op, accumulators, layout)
+            layouts[op] = near or layout
     return layouts
 
 
-def coalesced_layout(pointers: SSAValue, info: AxisInfo, num_warps: int) -> DistributedLayout:
+def coalesced_layout(pointers: SSAValue, info: AxisInfo, num_warps: int) -> BlockedLayout:
     """The layout of an access through a tensor of pointers of which `info` is known, by `num_warps` warps."""
     type_ = as_tensor(pointers.type)
     assert type_ is not None
@@ -90,6 +101,35 @@ def coalesced_layout(pointers: SSAValue, info: AxisInfo, num_warps: int) -> Dist
     )
     sizes = tuple(min(most) if d == fastest else 1 for d in range(len(shape)))
     return blocked_layout(shape, sizes, order, num_warps)
+
+
+def _as_it_is(
+    op: Operation, accumulators: Mapping[SSAValue, NvidiaMmaLayout], coalesced: BlockedLayout
+) -> DistributedLayout | None:
+    """The layout of the accumulator that `op` writes, reshaped, if its warps' accesses are those of `coalesced`."""
+    if not isinstance(op, tt.StoreOp | tt.AtomicRMWOp):
+        return None
+    written = op.val if isinstance(op, tt.AtomicRMWOp) else op.value
+    layout, type_ = _moved(written, accumulators), as_tensor(written.type)
+    if layout is None or type_ is None:
+        return None
+    ours, best = (places(each, type_.get_shape())[:2] for each in (layout, coalesced))
+    together = prod(coalesced.size_per_thread).bit_length() - 1
+    registers, lanes = best
+    return layout if ours[0][:together] == registers[:together] and ours[1] == lanes else None
+
+
+def _moved(value: SSAValue, accumulators: Mapping[SSAValue, NvidiaMmaLayout]) -> DistributedLayout | None:
+    """The layout of an accumulator, also after reshapes and transpositions; None for other values."""
+    layout, op = accumulators.get(value), value.owner
+    if layout is not None or not isinstance(op, tt.ReshapeOp | tt.TransOp):
+        return layout
+    before, shape = _moved(op.src, accumulators), shape_of_tensor(op.src.type)
+    if before is None:
+        return None
+    if isinstance(op, tt.TransOp):
+        return transposed_layout(before, shape, op.order.get_values())
+    return reshaped_layout(before, shape, shape_of_tensor(op.result.type))
 
 
 class _Meeting:

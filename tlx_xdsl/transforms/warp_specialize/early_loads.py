@@ -16,7 +16,7 @@ from tlx_xdsl.dialects.base import Kind, Sync, accesses_of, effects_of, enclosin
 from tlx_xdsl.dialects.scf import LOOPS
 
 from .origins import origins_of
-from .refusal import refusal_at
+from .refusal import WarpSpecializeRefusal, refusal_at
 from .slices import Slice, writes_memory
 
 
@@ -38,6 +38,15 @@ def check_early(function: tt.FuncOp, loads: Sequence[Operation]) -> None:
     for op in _before(function, loads):
         if _may_wait(op):
             raise refusal_at(op, "it may wait for another program, and a producer would have loaded before")
+
+
+def may_come_early(function: tt.FuncOp, load: Operation) -> bool:
+    """Return whether a producer may do a load ahead of the rest of a kernel."""
+    try:
+        check_early(function, [load])
+    except WarpSpecializeRefusal:
+        return False
+    return True
 
 
 def _check_access(op: Operation, read: set[SSAValue]) -> None:

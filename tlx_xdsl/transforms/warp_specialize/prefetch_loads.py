@@ -1,7 +1,7 @@
-"""`tlx-ws-prefetch-loads`: a consumer loads the small blocks of the next turn before it computes with those of this.
+"""`tlx-ws-prefetch-loads`: a task loads the small blocks of the next turn before it works with those of this one.
 
-Rows of scales, gates or biases are too small for a ring. A consumer would wait for each of them; asked for a turn
-earlier, they arrive while it computes. The load of the turn after the last one is masked out.
+TMA can't load rows of scales, gates or biases. A task would wait for each of them; asked for a turn earlier, they
+arrive while it computes, or waits for a slot. The load of the turn after the last one is masked out.
 
 Before:
 ```mlir
@@ -58,7 +58,7 @@ class PrefetchLoadsPass(Pass):
     def run(self, op: ModuleOp) -> None:
         """Rewrite the loops of tasks in place."""
         for loop in ops_of(op, scf.ForOp):
-            if enclosing(loop, ttg.WarpSpecializePartitionsOp) is None:
+            if enclosing(loop, ttg.WarpSpecializeOp) is None:
                 continue
             loads = [
                 load for load in loop.body.block.ops if isinstance(load, tt.LoadOp) and _may_come_early(loop, load)

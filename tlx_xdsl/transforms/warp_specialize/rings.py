@@ -2,7 +2,8 @@
 
 The loads that one block of code does for the same product, or for products of which each waits for the one before,
 fill a slot of one ring together: they have a barrier that says that the slot is full, and one that says that it is
-empty. Loops that follow each other use one ring where their slots have the same types.
+empty. Loops that follow each other use one ring where their slots have the same types. Numbers and small rows, which
+TMA can't load, go into slots of the loop's first ring.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeAlias
 
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.dialects.scf import ForOp, IfOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.dialects import scf, tlx, tt
-from tlx_xdsl.dialects.base import element_bits, enclosing, layout_attr
+from tlx_xdsl.dialects.base import element_bits, enclosing, layout_attr, scalar_type
+from tlx_xdsl.dialects.dimensions import shape_of_value
 from tlx_xdsl.dialects.tt import descriptor_type
 from tlx_xdsl.dialects.ttg import MemDescType, SharedMemorySpaceAttr
 from tlx_xdsl.layouts.encodings import Ints
@@ -24,6 +27,8 @@ from tlx_xdsl.layouts.shared import default_shared_layout
 
 SMEM = SharedMemorySpaceAttr()
 
+Load: TypeAlias = tt.DescriptorLoadOp | tt.LoadOp
+"""A load of the producer: by TMA, or by its threads."""
 
 CountKey = tuple[Block, ...]
 """The blocks of code that fill a ring: rings that are filled by the same blocks have one count."""
@@ -39,6 +44,8 @@ class Part:
     """The array of all of its buffers."""
     by_replica: bool
     """True where each replica of the consumer has a buffer of its own."""
+    by_threads: bool = False
+    """True where the producer's threads fill it."""
 
     @property
     def bytes(self) -> int:
@@ -50,7 +57,7 @@ class Part:
 class Filling:
     """The loads that fill a slot in one block of code, in the order of the program."""
 
-    loads: list[tt.DescriptorLoadOp]
+    loads: list[Load]
     parts: tuple[Part, ...]
     ring: Ring | None = None
 
@@ -78,26 +85,33 @@ class Ring:
     names: tuple[str, ...] = ()
     """A name for each part."""
 
+    @property
+    def is_shared(self) -> bool:
+        """True where threads of the producer fill a part of each slot, and TMA the rest."""
+        return any(part.by_threads for part in self.parts)
+
     def slot_bytes(self, replicas: int) -> int:
-        """Return the bytes of a slot."""
-        return sum(part.bytes * (replicas if part.by_replica else 1) for part in self.parts)
+        """Return the bytes of a slot that TMA fills; those of threads are few."""
+        return sum(part.bytes * (replicas if part.by_replica else 1) for part in self.parts if not part.by_threads)
 
 
-def fillings_of(loads: Sequence[tt.DescriptorLoadOp], by_replica: set[Operation], replicas: int) -> list[Filling]:
+def fillings_of(loads: Sequence[Load], by_replica: set[Operation], replicas: int) -> list[Filling]:
     """Group the loads of each block of code by the products that they serve."""
-    found: list[list[tt.DescriptorLoadOp]] = []
+    found: list[list[Load]] = []
     users: list[set[Operation]] = []
     chains = {block: chain for load in loads if (block := load.parent_block()) and (chain := _chain(block))}
-    for load in loads:
+    for load in sorted(loads, key=lambda each: isinstance(each, tt.LoadOp)):
         block = load.parent_block()
         products = (chains.get(block) if block else None) or _products(load.result)
         matching = [
             number
             for number, group in enumerate(found)
             if group[0].parent_block() is load.parent_block()
-            and users[number] & products
+            and (users[number] & products or isinstance(load, tt.LoadOp))
             and not _others_between(group[0], load, loads)
         ]
+        if isinstance(load, tt.LoadOp):
+            matching = matching[:1]
         if not matching:
             found.append([load])
             users.append(products)
@@ -155,16 +169,26 @@ def _products(value: SSAValue) -> set[Operation]:
     return found
 
 
-def _part(load: tt.DescriptorLoadOp, by_replica: bool, replicas: int) -> Part:
-    descriptor = descriptor_type(load.desc.type)
-    shape, element = descriptor.shape, descriptor.element_type
+def _part(load: Load, by_replica: bool, replicas: int) -> Part:
+    if isinstance(load, tt.LoadOp):
+        type_ = row_type(load)
+        shape, element = type_.get_shape(), type_.element_type
+    else:
+        descriptor = descriptor_type(load.desc.type)
+        shape, element = descriptor.shape, descriptor.element_type
     bits = element_bits(element)
     if isinstance(element, IntegerType):
         # A descriptor says whether numbers have a sign, a buffer does not.
         element = IntegerType(bits)
     layout = layout_attr(default_shared_layout(shape, bits))
     count = replicas if by_replica else 1
-    return Part(shape, bits, MemDescType.get((count, *shape), element, layout, SMEM), by_replica)
+    type_ = MemDescType.get((count, *shape), element, layout, SMEM)
+    return Part(shape, bits, type_, by_replica, isinstance(load, tt.LoadOp))
+
+
+def row_type(load: tt.LoadOp) -> TensorType[Attribute]:
+    """The type of what threads load, in which a number is a row of one element."""
+    return TensorType(scalar_type(load.result.type), shape_of_value(load.result) or (1,))
 
 
 def rings_of(fillings: Iterable[Filling]) -> list[Ring]:

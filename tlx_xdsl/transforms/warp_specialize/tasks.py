@@ -32,6 +32,9 @@ with tlx.async_tasks():
             tlx.barrier_arrive(empty[stage])
             acc = tl.dot(a_tile, b_tile, acc)
 ```
+In loops whose consumers fence, because they store or hand operands over through shared memory, the producer's threads
+load numbers and small rows, too: a fence waits for all loads of its own warp, also for those of the next turn.
+
 A kernel that also writes what it loads, through the same argument, is refused: the producer would load too early.
 Memory of different arguments is taken not to overlap, as stock Triton's software pipelining does.
 """
@@ -42,6 +45,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import TypeGuard
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, TensorType, i1, i32, i64
@@ -49,7 +53,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base import accesses_of, element_bits, enclosing, layout_attr, layout_of, tensor_type
+from tlx_xdsl.dialects.base import accesses_of, element_bits, enclosing, is_set, layout_attr, layout_of, tensor_type
+from tlx_xdsl.dialects.dimensions import shape_of_value
 from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.dialects.tt import descriptor_type
 from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
@@ -61,10 +66,11 @@ from tlx_xdsl.targets import Feature, target_named
 from ..captures import isolate
 from ..rewriting import Pass
 from .copying import Code, Copier, Point
-from .early_loads import check_early
+from .early_loads import check_early, may_come_early
 from .growth import growth
+from .prefetch_loads import MOST_ELEMENTS
 from .refusal import refusal_at
-from .rings import SMEM, CountKey, Filling, Ring, depends_on_replica, fillings_of, rings_of
+from .rings import SMEM, CountKey, Filling, Load, Ring, depends_on_replica, fillings_of, rings_of, row_type
 from .slices import Slice, drop_idle, is_only_read, writes_memory
 from .stores.pieces import buffers_of_pieces
 from .tasks_of import NOTE, REPLICAS
@@ -154,12 +160,12 @@ class _Former:
 
     # --- what the producer loads ---------------------------------------------------------------------------------
 
-    def _loads(self) -> list[tt.DescriptorLoadOp]:
+    def _loads(self) -> list[Load]:
         found = [op for op in self.function.walk() if isinstance(op, tt.DescriptorLoadOp) and op.result.first_use]
         if not any(enclosing(op, *LOOPS) for op in found):
             raise refusal_at(self._first_load(), "no load in a loop is one that TMA can do")
         reasons: list[tuple[Operation, str]] = []
-        chosen: list[tt.DescriptorLoadOp] = []
+        chosen: list[Load] = []
         for load in found:
             needed = Slice([load])
             others = (op for op in needed.ops if op is not load and not self._may_repeat(op))
@@ -173,7 +179,28 @@ class _Former:
         if not any(enclosing(op, *LOOPS) for op in chosen):
             raise refusal_at(*reasons[0])
         check_early(self.function, chosen)
-        return chosen
+        return self._with_rows(chosen)
+
+    def _with_rows(self, chosen: list[Load]) -> list[Load]:
+        """Add small loads that the producer's threads may do beside `chosen`, in loops where a consumer fences."""
+        if not (module_target(self.module) or target_named("sm_90a")).has(Feature.WGMMA):
+            return chosen
+        blocks = {block for load in chosen if enclosing(load, *LOOPS) and (block := load.parent_block())}
+        rows = [op for block in blocks if _fences(block) for op in block.ops if self._is_row(op)]
+        # What says where others lie is loaded by all who ask for it.
+        needed = Slice([*chosen, *rows])
+        rows = [op for op in rows if not needed.values.intersection(op.results)]
+        order = {op: number for number, op in enumerate(self.function.walk())}
+        return sorted((*chosen, *rows), key=order.__getitem__)
+
+    def _is_row(self, load: Operation) -> TypeGuard[tt.LoadOp]:
+        if not isinstance(load, tt.LoadOp) or not load.result.first_use or tt.is_block_pointer(load.ptr.type):
+            return False
+        shape = shape_of_value(load.result)
+        if len(shape) > 1 or prod(shape) > MOST_ELEMENTS or is_set(load, "isVolatile"):
+            return False
+        alike = not any(map(self._by_replica, load.operands))
+        return alike and all(map(self._may_repeat, Slice([load]).ops)) and may_come_early(self.function, load)
 
     def _first_load(self) -> Operation:
         loads = [op for op in self.function.walk() if isinstance(op, tt.LoadOp | tt.DescriptorLoadOp)]
@@ -261,7 +288,7 @@ class _Former:
         size = ring.slot_bytes(self.replicas)
         first.attributes[NOTE] = StringAttr(f"{many} {size} bytes, which TMA fills while the consumers compute")
         prefix = "" if len(ring.parts) > 1 or not ring.names else f"{ring.names[0]}_"
-        full = _barriers(code, ring.depth, 1, f"{prefix}full")
+        full = _barriers(code, ring.depth, 2 if ring.is_shared else 1, f"{prefix}full")
         return _Memory(tuple(buffers), full, _barriers(code, ring.depth, self.replicas, f"{prefix}empty"))
 
     # --- tasks ---------------------------------------------------------------------------------------------------
@@ -277,7 +304,7 @@ class _Former:
     def _fill(
         self, filling: Filling, held: _Memory, code: Code, values: dict[SSAValue, SSAValue], count: SSAValue
     ) -> None:
-        """Write the producer's part of filling a slot."""
+        """Write the producer's part of filling a slot: TMA first, since threads wait for what they load."""
         ring = filling.ring
         assert ring is not None
         stage, phase = code.place(count, ring.depth, "")
@@ -286,7 +313,10 @@ class _Former:
         full = _at(code, held.full, stage)
         size = IntegerAttr(ring.slot_bytes(self.replicas), i32)
         code.add(ttng.BarrierExpectOp(operands=[full, true], properties={"size": size}))
-        for load, part, buffers in zip(filling.loads, filling.parts, held.buffers, strict=True):
+        parts = list(zip(filling.loads, filling.parts, held.buffers, strict=True))
+        for load, part, buffers in parts:
+            if isinstance(load, tt.LoadOp):
+                continue
             code.at = load
             for replica in range(self.replicas if part.by_replica else 1):
                 known = dict(values)
@@ -299,6 +329,19 @@ class _Former:
                         [desc, where, _at(code, held.full, stage), _at(code, buffers, index), true], properties
                     )
                 )
+
+        rows: list[tuple[tt.LoadOp, SSAValue, SSAValue]] = []
+        for load, _, buffers in parts:
+            if isinstance(load, tt.LoadOp):
+                code.at = load
+                rows.append((load, buffers, code.value(load.clone(values), load.result.name_hint)))
+        for load, buffers, row in rows:
+            code.at = load
+            if not isinstance(row.type, TensorType):
+                row = code.value(tt.SplatOp(operands=[row], result_types=[row_type(load)]))
+            code.add(ttg.LocalStoreOp(operands=[row, _at(code, buffers, stage)]))
+        if rows:
+            code.add(ttng.ArriveBarrierOp(operands=[_at(code, held.full, stage), None], properties={"count": _ONE}))
 
     def _buffer_index(self, code: Code, stage: SSAValue, by_replica: bool, replica: SSAValue) -> SSAValue:
         """The number of a slot's buffer in the array."""
@@ -422,7 +465,7 @@ class _Memory:
 class _Plan:
     """The code that becomes tasks, and what the tasks have in common."""
 
-    loads: Sequence[tt.DescriptorLoadOp]
+    loads: Sequence[Load]
     """The loads that the producer does."""
     memory: Mapping[Filling, _Memory]
     inner: Sequence[Operation]
@@ -456,6 +499,13 @@ def _is_loaded(value: SSAValue) -> bool:
     return isinstance(owner, tt.DescriptorLoadOp)
 
 
+def _fences(block: Block) -> bool:
+    """True where a consumer hands results or operands over through shared memory, and fences, in each turn."""
+    return any(
+        isinstance(op, tt.DescriptorStoreOp) or (isinstance(op, tt.DotOp) and not _is_loaded(op.b)) for op in block.ops
+    )
+
+
 def _is_looped(ring: Ring) -> bool:
     return any(enclosing(filling.block.parent_op(), *LOOPS) for filling in ring.fillings)
 
@@ -471,7 +521,8 @@ def _name(rings: Sequence[Ring]) -> None:
     for ring in rings:
         names: list[str] = []
         for load in ring.fillings[0].loads:
-            stem = load.result.name_hint or (load.desc.name_hint or "tile").removesuffix("_desc")
+            desc = None if isinstance(load, tt.LoadOp) else load.desc.name_hint
+            stem = load.result.name_hint or (desc or "tile").removesuffix("_desc")
             name = next(n for n in (stem, *(f"{stem}{i}" for i in range(2, 99))) if n not in taken)
             taken.add(name)
             names.append(name)
@@ -499,8 +550,13 @@ def _wait(barrier: SSAValue, phase: SSAValue, true: SSAValue) -> ttng.WaitBarrie
     return ttng.WaitBarrierOp(operands=[barrier, phase, true, []])
 
 
-def _read(code: Code, view: SSAValue, load: tt.DescriptorLoadOp) -> ttg.LocalLoadOp:
+def _read(code: Code, view: SSAValue, load: Load) -> Operation:
     """The load of a buffer to registers, in the shape of the block."""
+    if isinstance(load, tt.LoadOp):
+        row = ttg.LocalLoadOp(operands=[view, None], result_types=[row_type(load)])
+        if isinstance(load.result.type, TensorType):
+            return row
+        return tt.UnsplatOp(operands=[code.value(row)], result_types=[load.result.type])
     type_, shape = memdesc_type(view.type), load.result.type.get_shape()
     if type_.shape != shape:
         layout = layout_of(type_.encoding)

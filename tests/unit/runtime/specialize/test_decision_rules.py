@@ -20,7 +20,7 @@ def ruled(name, constants, **given):
 @pytest.mark.parametrize(
     ("turns", "expected"),
     [
-        (1, {"persistent": True, "outer_depth": 1, "groups": 1}),
+        (1, {"persistent": True, "groups": 1}),
         (2, {"persistent": True, "groups": 1}),
         (4, {"persistent": True, "groups": 1}),
         # Its own loads are ahead of its products for long enough.
@@ -36,21 +36,18 @@ def test_turns_that_are_not_known_are_many():
     assert "persistent" not in ruled("attention", {})
 
 
-def test_narrow_products_are_shared_by_their_columns():
-    assert ruled("delta_state", {"BLOCK_V": 32}) == {"groups": 2, "depth": 3}
-    assert ruled("delta_state", {"BLOCK_V": 64}) == {"groups": 1}
-    # With 64 rows two groups gain nothing.
-    assert ruled("delta_state", {"BLOCK_V": 32, "K": 64}) == {"groups": 1}
+def test_narrow_products_have_one_consumer():
+    """Two consumers with half of the columns each are slower on an H200 where a producer loads the gates."""
+    assert ruled("delta_state", {"BLOCK_V": 32}) == {"groups": 1}
 
 
-def test_rows_come_before_columns():
+def test_two_consumers_share_rows():
     assert ruled("matmul", {"BLOCK_M": 128, "BLOCK_N": 32})["groups"] == 2
-    assert "depth" not in ruled("matmul", {"BLOCK_M": 128, "BLOCK_N": 32})
 
 
 def test_what_is_given_stays():
-    assert ruled("delta_state", {"BLOCK_V": 32}, groups=1) == {"groups": 1}
-    assert ruled("delta_state", {"BLOCK_V": 32}, depth=4) == {"groups": 2, "depth": 4}
+    assert ruled("delta_state", {"BLOCK_V": 32}, groups=2) == {"groups": 2}
+    assert ruled("delta_state", {"BLOCK_V": 32}, depth=4) == {"groups": 1, "depth": 4}
     assert ruled("delta_output", {"BLOCK_K": 128}, outer_depth=2, persistent=False) == {
         "groups": 1, "outer_depth": 2, "persistent": False,
     }  # fmt: skip

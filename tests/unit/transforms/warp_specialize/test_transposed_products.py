@@ -45,7 +45,8 @@ def test_the_state_is_kept_transposed(width):
     verify_module(transposed)
     text = print_module(transposed)
     assert text.count("ttng.warp_group_dot ") == 2
-    assert "ttg.local_store" not in text
+    # The producer stores the gates; the consumer nothing.
+    assert "ttg.local_store" not in text[text.index("partition0") :]
     expected, found = arguments(200, width), arguments(200, width)
     for each, given in ((module, expected), (transposed, found)):
         interpret_module(each, (2, 1, 1), dict(zip(TYPES, given, strict=True)), Options(jobs=1))

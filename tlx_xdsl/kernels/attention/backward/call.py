@@ -44,6 +44,7 @@ from ..operands import (
     strides_in_units,
 )
 from .config import (
+    PART,
     PIECE,
     AnyConfig,
     BackwardConfig,
@@ -200,7 +201,8 @@ def _launches(
         values["num_blocks"] = blocks
         return Launches((before, main, problem.products(attention_backward_dq, *of_queries, values)), workspace)
     described_heads(problem.dq, ROWS, width)  # threads move 16 bytes of it at a time
-    values |= {"added_ptr": added, "sums_desc": describe(sums, (rows, width), (width, 1), (64, 64))}
+    one_order = describe(sums, (rows * width // PART, PART), (PART, 1), (PART, PART)) if deterministic else None
+    values |= {"added_ptr": added, "sums_desc": one_order, "sums_ptr": None if deterministic else sums}
     main = problem.products(backward_kernel, tiling, problem.k, chosen.block_n, places, least, values)
     after = problem.launch(
         attention_backward_after,
@@ -214,7 +216,7 @@ def _launches(
             "Q_LENGTH": queries,
             "PADDED": padded,
         },
-        {"HEAD_DIM": width, "ELEMENTS": dim, "ROWS": ROWS},
+        {"HEAD_DIM": width, "ELEMENTS": dim, "ROWS": ROWS, "PART": PART},
         ("sums_ptr", "dq_ptr"),
     )
     return Launches((before, main, after), workspace)

@@ -18,6 +18,9 @@ CONSUMER_KEYS = 64
 """Keys of a consumer: the rows of one wgmma."""
 
 
+PART = 64
+"""Rows and columns of a consumer's part of dQ."""
+
 PIECE = 64
 """Columns of a piece of a longer head (`attention/pieces`)."""
 

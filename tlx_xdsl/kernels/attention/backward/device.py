@@ -19,14 +19,15 @@ queries: the first tiles of `together` heads come first.
 Products. A consumer computes S^T = K Q^T and dP^T = V dO^T of its keys. So P^T and dS^T stand in registers as the next
 products want their left side, for dV += P^T dO and dK += dS^T Q. For dQ the keys are summed over: consumers put dS^T in
 shared memory, meet at a named barrier, and each computes a part of dQ = dS K over all keys of the tile: with 128
-elements a head half of them for all queries, with 64 half of the queries. Its f32 sums leave through shared memory, by
-TMA of the producer, which adds them in the L2 cache to those of other programs: in any order, so that the last bits of
-dQ differ from call to call.
+elements a head half of them for all queries, with 64 half of the queries. It adds its f32 sums from registers to those
+of other programs in the L2 cache, 16 bytes at a time: in any order, so that the last bits of dQ differ from call to
+call. A part's sums lie in the order in which threads hold them (`by_threads`).
 
 One order. `added_ptr` counts for each block of dQ the tiles that have added to it. With it the tiles of a head add in
-the order of their keys, and the bits are the same each time. A producer waits for the tiles before, which programs have
-taken before: one of them can always go on. Blocks are taken from the last one down, so that with a causal mask, too,
-all tiles of a head begin with the same one, and follow each other a step apart.
+the order of their keys, and the bits are the same each time. Parts of dQ then leave through shared memory, by TMA of
+the producer. It waits for the tiles before, which programs have taken before: one of them can always go on. Blocks are
+taken from the last one down, so that with a causal mask, too, all tiles of a head begin with the same one, and follow
+each other a step apart.
 
 Order. S and dP are issued together, the exponentials are computed while dP runs; dV runs while consumers meet for dS,
 dK while dQ leaves.
@@ -36,9 +37,9 @@ Rings. Q and dO have T.stages blocks each, which advance together; Q brings the 
 as Q. Two are enough for one meeting in a step: who is at that of the next step has waited for its dQ of this one, and
 no one writes this buffer before.
 
-Results. Each consumer has one buffer for what leaves by TMA: its parts of dQ, and at the end of a tile its dV and dK,
-which share the bytes of those. `full[c]` says that it is written, `empty[c]` that TMA has read it; `use` counts. The
-producer stores dV and dK of a tile after the first loads of the next one.
+Results. Each consumer has one buffer for what leaves by TMA: its parts of dQ where there is one order, and at the end
+of a tile its dV and dK, which share the bytes of those. `full[c]` says that it is written, `empty[c]` that TMA has read
+it; `use` counts. The producer stores dV and dK of a tile after the first loads of the next one.
 
 Masks. Whether the mask or the end of the keys cuts a block is asked at each step: the comparisons are in a branch, and
 nothing is hoisted out of the loop, for which there are no registers. Blocks before the diagonal are left out; keys
@@ -101,8 +102,33 @@ def part_of_dq(ds, k, c, first, T: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def by_threads(part):
+    """The numbers of a part of dQ, those of a thread four by four, of the threads of a warp one after the other.
+
+    A wgmma gives a thread two neighbours in each of two rows, in every eighth column (PTX ISA, "wgmma", register
+    fragments of D).
+    """
+    return part.reshape((4, 2, 8, 8, 4, 2)).permute((0, 3, 2, 4, 1, 5)).reshape((PART * PART,))
+
+
+@tlx_xdsl.jit
+def send(part, sums_ptr, results, use, c: tl.constexpr):
+    """A consumer: add its part of dQ to the sums, or leave it for the producer to add.
+
+    `use` is the number of results before.
+    """
+    if sums_ptr is not None:
+        tl.atomic_add(sums_ptr + tl.arange(0, PART * PART), by_threads(part), sem="relaxed")
+    else:
+        tlx.barrier_wait(results.empty[c], (use & 1) ^ 1)
+        tlx.local_store(results.dq[c], by_threads(part).reshape((PART, PART)))
+        tlx.fence_async_shared()
+        tlx.barrier_arrive(results.full[c])
+
+
+@tlx_xdsl.jit
 def step(
-    sums, kv, rings, numbers, ds, results, use, stage, phase, scale, first_key, first_query, keys_end,
+    sums, kv, rings, numbers, ds, sums_ptr, results, use, stage, phase, scale, first_key, first_query, keys_end,
     c: tl.constexpr, T: tl.constexpr,
 ):  # fmt: skip
     """A consumer's part of a block of queries: dK and dV with it, and dQ on its way."""
@@ -132,10 +158,7 @@ def step(
     tlx.barrier_arrive(do.empty[stage])
     dk = tlx.async_dot(gradient, as_matrix(q.buffers[stage]), dk)
     part = tlx.async_dot_wait(1, part)
-    tlx.barrier_wait(results.empty[c], (use & 1) ^ 1)
-    tlx.local_store(results.dq[c], part)
-    tlx.fence_async_shared()
-    tlx.barrier_arrive(results.full[c])
+    send(part, sums_ptr, results, use, c)
     dk = tlx.async_dot_wait(0, dk)
     tlx.barrier_arrive(q.empty[stage])
     return dk, dv
@@ -152,10 +175,13 @@ def leave(results, gradient, use, c: tl.constexpr):
 
 @tlx_xdsl.jit
 def attention_backward(
-    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, stats_ptr, counter_ptr, added_ptr, sums_desc, sm_scale, grid,
-    T: tl.constexpr,
+    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, stats_ptr, counter_ptr, added_ptr, sums_desc, sums_ptr, sm_scale,
+    grid, T: tl.constexpr,
 ):  # fmt: skip
-    """The kernel; see the top of the file. `grid` is a `sequences.Grid` of heads of K and V."""
+    """The kernel; see the top of the file. `grid` is a `sequences.Grid` of heads of K and V.
+
+    `added_ptr` comes with `sums_desc`, blocks of (PART, PART) for TMA; without both `sums_ptr` has the sums.
+    """
     WIDTH: tl.constexpr = T.qk.elements
     tl.static_assert(T.block_m * WIDTH == T.consumers * PART * PART, "each consumer has one part of dQ")
     tl.static_assert(T.stages >= 2, "consumers write dS of a block while others read that of the block before")
@@ -200,20 +226,27 @@ def attention_backward(
             tile = tl.program_id(0)
             round = 0
             while tile < num_tiles:
-                _, first_row = tile_of(tile, tiles, grid.together, BLOCK_N)
+                kv_head, first_row = tile_of(tile, tiles, grid.together, BLOCK_N)
                 first_key = first_row + c * KEYS
                 begin = first_block(first_row, num_blocks, T)
                 dk = tl.zeros((KEYS, WIDTH), tl.float32)
                 dv = tl.zeros((KEYS, WIDTH), tl.float32)
+                if sums_ptr is not None:
+                    parts = kv_head * grid.group * num_blocks * T.consumers + c
+                    head_sums_ptr = sums_ptr + parts.to(tl.int64) * (PART * PART)
                 tlx.barrier_wait(kv_full[0], round & 1)
                 for turn in tl.range(grid.group * (num_blocks - begin), disable_licm=True):
-                    _, block = block_of_turn(turn, begin, num_blocks, grid.group, added_ptr is not None)
+                    member, block = block_of_turn(turn, begin, num_blocks, grid.group, added_ptr is not None)
+                    part_ptr = None
+                    if sums_ptr is not None:
+                        part_ptr = head_sums_ptr + (member * num_blocks + block) * (T.consumers * PART * PART)
                     dk, dv = step(
-                        (dk, dv), (k, v), rings, (lse, delta), ds, results, use, stage, phase, scale,
+                        (dk, dv), (k, v), rings, (lse, delta), ds, part_ptr, results, use, stage, phase, scale,
                         first_key, block * T.block_m, grid.keys, c, T,
                     )  # fmt: skip
                     stage, phase = next_place(stage, phase, T.stages)
-                    use += 1
+                    if sums_ptr is None:
+                        use += 1
                 tlx.barrier_arrive(kv_empty[0])
                 leave(results, dv, use, c)
                 leave(results, dk * (scale * LN_2), use + 1, c)

@@ -86,7 +86,7 @@ class Problem(NamedTuple):
         # A causal mask hides keys after the end from all queries, where there are not more of those.
         even = keys % tile == 0 or (tiling.causal and keys >= queries)
         constants = {"T": replace(tiling, even=even)}
-        return self.launch(kernel, (min(tiles * batch * count, places),), values, constants, ("stats_ptr",))
+        return self.launch(kernel, (min(tiles * batch * count, places),), values, constants, ("stats_ptr", "sums_ptr"))
 
     def before(
         self, block_m: int, width: int, stats: Any, counter: Any, sums: Any = None, added: Any = None

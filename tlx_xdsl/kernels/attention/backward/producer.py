@@ -15,11 +15,12 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place, take_next, tile_of
 
 from ..pieces import load_parts, slot_of
+from . import config
 
-KEYS = tl.constexpr(64)
+KEYS = tl.constexpr(config.CONSUMER_KEYS)
 """Keys of a consumer: the rows of one wgmma."""
 
-PART = tl.constexpr(64)
+PART = tl.constexpr(config.PART)
 """Rows and columns of a consumer's part of dQ."""
 
 
@@ -97,19 +98,15 @@ def load_turn(
 
 @tlx_xdsl.jit
 def add_dq(sums_desc, results, use, row_block, added_ptr, tiles_before, T: tl.constexpr):
-    """Producer: add the consumers' parts of dQ to the sums, with `added_ptr` after those of the tiles before."""
-    row = row_block * T.block_m
-    if added_ptr is not None:
-        # Asked before the wait for the consumers, in which the answer arrives.
-        added = tl.load(added_ptr + row_block, volatile=True)
+    """Producer: add the consumers' parts of dQ to the sums, after those of the tiles before."""
+    # Asked before the wait for the consumers, in which the answer arrives.
+    added = tl.load(added_ptr + row_block, volatile=True)
     for part in tl.static_range(T.consumers):
         tlx.barrier_wait(results.full[part], use & 1)
-        if part == 0 and added_ptr is not None:
+        if part == 0:
             wait_for_tiles(added_ptr + row_block, added, tiles_before)
-        if T.qk.elements > PART:
-            tlx.async_descriptor_store(sums_desc, results.dq[part], [row, part * PART], store_reduce="add")
-        else:
-            tlx.async_descriptor_store(sums_desc, results.dq[part], [row + part * PART, 0], store_reduce="add")
+        row = (row_block * T.consumers + part) * PART
+        tlx.async_descriptor_store(sums_desc, results.dq[part], [row, 0], store_reduce="add")
 
 
 @tlx_xdsl.jit
@@ -194,18 +191,19 @@ def produce(loaded, stored, pointers, rings, numbers, kv, results, queue, counts
             if turn == turns - 1:
                 # As late as it costs nothing: who is done first has the next one.
                 tile = take_next(counter_ptr, queue, round)
-            member, block = block_of_turn(turn, begin, num_blocks, grid.group, ORDERED)
-            row_block = place + member * num_blocks + block
-            add_dq(stored[2], results, use, row_block, added_ptr, first_row // BLOCK_N, T)
+            if ORDERED:
+                member, block = block_of_turn(turn, begin, num_blocks, grid.group, ORDERED)
+                row_block = place + member * num_blocks + block
+                add_dq(stored[2], results, use, row_block, added_ptr, first_row // BLOCK_N, T)
             if turn + T.stages < turns:
                 load_turn(
                     (q_desc, do_desc), stats_ptr, rings, numbers, turn + T.stages, blocks, stage, phase,
                     grid.group, ORDERED, T,
                 )  # fmt: skip
                 stage, phase = next_place(stage, phase, T.stages)
-            give_back(results.empty, T.consumers)
-            use += 1
             if ORDERED:
+                give_back(results.empty, T.consumers)
+                use += 1
                 allow_next_tile(added_ptr + row_block)
         last = (batch, head, first_row)
         round += 1

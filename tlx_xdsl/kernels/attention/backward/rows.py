@@ -84,12 +84,20 @@ def attention_backward_before(
 @tlx_xdsl.jit
 def attention_backward_after(
     sums_ptr, dq_ptr, strides, scale, HEADS, Q_LENGTH, PADDED,
-    HEAD_DIM: tl.constexpr, ELEMENTS: tl.constexpr, ROWS: tl.constexpr,
+    HEAD_DIM: tl.constexpr, ELEMENTS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
-    """Write dQ = sums * scale. Programs are (head, ROWS of the queries); a head has PADDED rows of sums."""
+    """Write dQ = sums * scale. Programs are (head, ROWS of the queries); a head has PADDED rows of sums.
+
+    PART rows are HEAD_DIM / PART parts, one after the other, whose numbers lie as `device.by_threads` has them: a
+    warp's 16 rows together.
+    """
     first = tl.program_id(1) * ROWS
     head = tl.program_id(0)
+    parts: tl.constexpr = HEAD_DIM // PART
+    start = (head.to(tl.int64) * PADDED + first // PART * PART) * HEAD_DIM + first % PART * PART
+    at = start + tl.arange(0, parts)[:, None] * (PART * PART) + tl.arange(0, ROWS * PART)[None, :]
+    held = tl.load(sums_ptr + at).reshape((parts, ROWS // 16, PART // 8, 8, 4, 2, 2))
+    dq = held.permute((1, 5, 3, 0, 2, 4, 6)).reshape((ROWS, HEAD_DIM)) * scale
     inside = inside_of(first + tl.arange(0, ROWS) < Q_LENGTH, ELEMENTS, HEAD_DIM)
-    at = sums_at(sums_ptr, head, first, PADDED, ROWS, HEAD_DIM)
-    dq = (tl.load(at, inside, 0) * scale).to(dq_ptr.dtype.element_ty)
-    tl.store(rows_at(dq_ptr, head, first, HEADS, strides, ROWS, HEAD_DIM), dq, inside)
+    target = rows_at(dq_ptr, head, first, HEADS, strides, ROWS, HEAD_DIM)
+    tl.store(target, dq.to(dq_ptr.dtype.element_ty), inside)
