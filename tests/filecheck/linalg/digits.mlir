@@ -1,16 +1,20 @@
 // RUN: tlx-opt %s -p linalg-lower-accesses | filecheck %s
 
-// The row and the column of a flat index: a box for each piece of a row. The mask keeps the columns from 1 on: a piece
-// ends where it turns over, and one outside has no elements.
+// The row and the column of a flat index: a box for each piece of a row. The mask keeps the columns from 1 on: the box
+// begins there, and the next piece where the row ends.
 // CHECK-LABEL: @row_and_column
 // CHECK: scf.while
+// CHECK: ^bb0(%[[P:.*]]: index):
 // CHECK: %[[COLUMN:.*]] = arith.remsi %[[AT:.*]], %w : i32
 // CHECK: %[[ROW:.*]] = arith.divsi %[[AT]], %w : i32
-// CHECK: %[[IN:.*]] = arith.cmpi sge, %[[COLUMN]], %{{.*}} : i32
-// CHECK: %[[SIZE:.*]] = arith.select %[[IN]], %[[LENGTH:.*]], %{{.*}} : index
+// CHECK: %[[LATER:.*]] = arith.maxsi
+// CHECK-NEXT: %[[FIRST:.*]] = arith.minsi %[[LATER]], %[[LENGTH:.*]] : index
+// CHECK-NEXT: %[[SIZE:.*]] = arith.subi %[[LENGTH]], %[[FIRST]]
+// CHECK: %[[START:.*]] = arith.addi %[[P]], %[[FIRST]]
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [%{{.*}}], sizes: [%[[SIZE]]], strides: [1]
+// CHECK: memref.subview %{{.*}}[%[[START]]] [%[[SIZE]]] [1]
 // CHECK: memref.copy
-// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %{{.*}}, %[[LENGTH]] : index
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[P]], %[[LENGTH]] : index
 // CHECK-NEXT: scf.yield %[[NEXT]]
 tt.func public @row_and_column(%x: !tt.ptr<f32>, %w: i32, %step: i32) -> tensor<32xf32> {
   %r = tt.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
