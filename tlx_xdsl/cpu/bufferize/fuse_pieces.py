@@ -365,7 +365,7 @@ class _Span:
 
 @dataclass(frozen=True)
 class _Reader:
-    """What reads the pieces of all tiles at a position."""
+    """Reader of the pieces of all tiles at a position."""
 
     nest: linalg.GenericOp
     tiles: Sequence[Tile]
