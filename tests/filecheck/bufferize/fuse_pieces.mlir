@@ -83,9 +83,13 @@ func.func @written_in_between(%x: memref<*xf32>, %y: memref<64xf32>, %n: index, 
 // The mask leaves the positions from %first to %end of each piece, if %holds. Those are read without a mask, and those
 // before and after them as a few with one; both are none, and all of the piece is before, where nothing is left. The
 // loop around the pieces goes into them, since their length is the same in all turns; what is left over follows it.
+// There are no pieces where it has no turns: a length may be the remainder of a division by 0 then.
 // CHECK-LABEL: @interval_in_a_loop
 // CHECK-NOT: scf.for
+// CHECK: %[[SOME:.*]] = arith.cmpi slt, %zero, %turns
+// CHECK: %[[END:.*]] = arith.select %[[SOME]], %n, %zero
 // CHECK: scf.while
+// CHECK-NEXT: arith.cmpi slt, %{{.*}}, %[[END]]
 // CHECK: ^bb0(%[[P:.*]]: index):
 // CHECK: %[[LENGTH:.*]] = arith.remsi %[[P]], %w
 // CHECK: %[[FIRST:.*]] = arith.minsi %{{.*}}, %[[LENGTH]]
