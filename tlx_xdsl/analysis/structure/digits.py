@@ -8,19 +8,22 @@ Between two multiples of the divisor a quotient stays what it is, and a remainde
 positions from one such place to the next, an address made of digits is linear, and a comparison of it with one number
 holds for positions that follow one another.
 
+A quotient times its divisor and the remainder are the number itself again, wherever they come together in a sum:
+`(at // W + c * H) * W + at % W` is `at + c * H * W`.
+
 Terms of this kind are opaque ones of which more is known: what does not ask for it takes the elements of their value.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Operation, SSAValue
 
 from ..integers.polynomials import Polynomial
 from ..integers.transfer import shape_of
 from .domain import StructureDomain, flipped
-from .values import ZERO, Claims, Linear, Mask, Opaque, State, Term, Wrapped, full, union
+from .values import ONE, ZERO, Claims, Linear, Mask, Opaque, State, Term, Wrapped, full, union
 
 _SHORT = 4
 """Pieces below so many elements are not worth a loop over pieces."""
@@ -116,6 +119,8 @@ class DigitDomain(StructureDomain):
     def binary(self, op: Operation, function: str, left: State, right: State, *, signed: bool) -> State | None:
         """Quotients by what is uniform, and remainders of digits."""
         known = super().binary(op, function, left, right, signed=signed)
+        if isinstance(known, Linear) and function in ("add", "sub"):
+            return _joined(known)
         if known is not None or not isinstance(left, Linear) or not isinstance(right, Linear) or not right.is_uniform:
             return known
         match function, signed:
@@ -159,6 +164,30 @@ class DigitDomain(StructureDomain):
 def _fits(term: Digit | Wrapped, bits: int) -> bool:
     """Return whether a digit is a number of so many bits, without a conversion between two narrow types."""
     return bits in (term.bits, 64)
+
+
+def _joined(value: Linear) -> Linear:
+    """The same sum with `start + x` in the place of a quotient of it and the remainder, modulo the bits of all."""
+    for quotient, factor in value.terms:
+        if not isinstance(quotient, Digit) or not quotient.is_quotient or quotient.bits != value.bits:
+            continue
+        for rest, least in value.terms:
+            if _is_rest(rest, quotient) and least * quotient.divisor == factor:
+                of, dim = quotient.of, quotient.dim
+                strides = tuple(ONE if of is None and at == dim else ZERO for at in range(len(value.shape)))
+                terms = () if of is None else ((of, ONE),)
+                whole = Linear(value.shape, value.bits, quotient.start, strides, terms)
+                kept = tuple(each for each in value.terms if each[0] not in (quotient, rest))
+                return _joined(replace(value, terms=kept).plus(whole.times(least)))
+    return value
+
+
+def _is_rest(term: Term, quotient: Digit) -> bool:
+    """Return whether a term is the remainder of the division that gives a quotient."""
+    if isinstance(term, Wrapped):
+        found = Wrapped(quotient.start, quotient.divisor, quotient.dim, quotient.bits, quotient.is_signed)
+        return quotient.of is None and term == found
+    return isinstance(term, Digit) and replace(quotient, is_quotient=False) == replace(term, signed=quotient.signed)
 
 
 def _digit(

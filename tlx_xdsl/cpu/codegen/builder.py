@@ -6,9 +6,10 @@ Operands of one instruction have the same number of lanes, or one: a scalar is b
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -107,6 +108,9 @@ def bytes_of_element(type_: Attribute) -> int:
 
 _MANGLED = {F32: "f32", F64: "f64", PTR: "p0"}
 _BYTES = {I1: 1, I8: 1, I16: 2, I32: 4, F32: 4}
+_NAMES = re.compile(r"%v\d+")
+_COMPUTES = ("add", "and", "icmp", "insertelement", "or", "select", "shufflevector", "sub", "trunc", "xor")
+"""The beginnings of instructions that may be done where their result is not needed."""
 
 
 class Externals:
@@ -129,11 +133,18 @@ class _Loop:
     """The one before it, which ends a block."""
     first: int
     """The number of the first name in it."""
-    splats: dict[tuple[Value, int], Value] = field(default_factory=dict[tuple[Value, int], Value])
+    moved: dict[str, Value] = field(default_factory=dict[str, Value])
+    """By their text the instructions that were written before it."""
+    names: set[str] = field(default_factory=set[str])
+    """Of the values of these."""
 
-    def is_outside(self, value: Value) -> bool:
+    def is_outside(self, name: str) -> bool:
         """Return whether a value is there before the loop."""
-        return value.text[:2] != "%v" or int(value.text[2:]) < self.first
+        return name[:2] != "%v" or name in self.names or int(name[2:]) < self.first
+
+    def can_leave(self, text: str) -> bool:
+        """Return whether an instruction only computes, with what is there before the loop."""
+        return text.startswith(_COMPUTES) and all(map(self.is_outside, _NAMES.findall(text)))
 
 
 class Builder:
@@ -151,6 +162,7 @@ class Builder:
         self._next = 0
         self._zero: Value | None = None
         self._loops: list[_Loop] = []
+        self._moves = False
 
     # --- instructions ------------------------------------------------------------------------------------------
 
@@ -161,9 +173,17 @@ class Builder:
 
     def emit(self, text: str, element: str, lanes: int = 1) -> Value:
         """Append an instruction that gives a value."""
-        name = f"%{self.name()}"
-        self.lines.append(f"  {name} = {text}")
-        return Value(name, element, lanes)
+        loop = self._loops[-1] if self._moves and self._loops else None
+        if loop is None or not loop.can_leave(text):
+            name = f"%{self.name()}"
+            self.lines.append(f"  {name} = {text}")
+            return Value(name, element, lanes)
+        if text not in loop.moved:
+            found = loop.moved[text] = Value(f"%{self.name()}", element, lanes)
+            loop.names.add(found.text)
+            before, end = self.lines[loop.line].rpartition("\n")[::2]
+            self.lines[loop.line] = "\n".join(filter(None, (before, f"  {found.text} = {text}", end)))
+        return loop.moved[text]
 
     def splat(self, value: Value, lanes: int) -> Value:
         """A scalar in all lanes; what has them already stays."""
@@ -173,15 +193,11 @@ class Builder:
         if value.text[0] not in "%@":
             return Value(f"splat ({value.typed})", value.element, lanes)
         loop = self._loops[-1] if self._loops else None
-        if loop is not None and lanes * _BYTES.get(value.element, 8) <= self.register_bytes and loop.is_outside(value):
-            # LLVM leaves a splat where it is used, and repeats it in each turn.
-            if (value, lanes) not in loop.splats:
-                inside, self.lines = self.lines, []
-                loop.splats[value, lanes] = self._splat(value, lanes)
-                inside[loop.line] = "\n".join([*self.lines, inside[loop.line]])
-                self.lines = inside
-            return loop.splats[value, lanes]
-        return self._splat(value, lanes)
+        is_narrow = lanes * _BYTES.get(value.element, 8) <= self.register_bytes
+        # LLVM leaves a splat where it is used, and repeats it in each turn.
+        moves = loop is not None and is_narrow and loop.is_outside(value.text)
+        with self.moving() if moves else nullcontext():
+            return self._splat(value, lanes)
 
     def _splat(self, value: Value, lanes: int) -> Value:
         vector = poison(value.element, lanes).typed
@@ -232,7 +248,7 @@ class Builder:
         """The same i64, as a number that LLVM does not find out."""
         if self._zero is None:
             # Once, outside of all loops: what is made of it can leave them.
-            self._zero = Value(f"%{self.name()}", I64)
+            self._zero = Value("%zero", I64)
             self.entry.append(f'  {self._zero.text} = call i64 asm "", "=r,0"(i64 0)')
         return self.binary("or", index, self._zero)
 
@@ -419,6 +435,13 @@ class Builder:
             following[:] = [
                 self.phi(last.element, last.lanes, [(first, before), (last, latch)])[0] for first, last in ways
             ]
+
+    @contextmanager
+    def moving(self) -> Generator[None]:
+        """Write what is computed of numbers from before the loop there: LLVM's passes that would do so do not run."""
+        before, self._moves = self._moves, True
+        yield
+        self._moves = before
 
     def index(self, number: int) -> Value:
         """A number as an i64."""

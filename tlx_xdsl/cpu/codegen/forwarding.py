@@ -21,6 +21,8 @@ from xdsl.ir.affine import AffineDimExpr
 
 from tlx_xdsl.dialects import linalg, memref
 
+FEW = "nest.few"
+"""The attribute of a loop nest that mostly has few iterations, which lie at the edge of something."""
 PURE = frozenset(op.name for op in (*arith.Arith.operations, *math.Math.operations))
 """Operations that only compute."""
 VIEWS = frozenset(
@@ -104,9 +106,9 @@ def is_only_read(memory: SSAValue) -> bool:
 
 
 def _load_of(copy: memref.CopyOp) -> Forwarded | None:
-    """The load that a copy belongs to, if it is that of a box at the beginning of a buffer from other memory."""
+    """The load that a copy belongs to, if it is that of a box of a buffer from other memory."""
     buffer = buffer_of(copy.target)
-    if buffer is None or buffer_of(copy.source) is not None or not _is_corner(copy.target, buffer):
+    if buffer is None or buffer_of(copy.source) is not None or not _is_box(copy.target, buffer):
         return None
     fills = [
         use.operation for view in views_of(buffer) for use in view.uses if isinstance(use.operation, linalg.FillOp)
@@ -118,18 +120,23 @@ def _load_of(copy: memref.CopyOp) -> Forwarded | None:
     return Forwarded(copy, fills[0] if fills else None, copy.target)
 
 
-def _is_corner(view: SSAValue, buffer: SSAValue) -> bool:
-    """Return whether a view is the buffer, or a box that begins where it begins."""
-    if view is buffer:
-        return True
+def _is_box(view: SSAValue, buffer: SSAValue) -> bool:
+    """Return whether a view is the buffer, or a box of it with as many dimensions."""
     owner = view.owner
-    return (
+    return view is buffer or (
         isinstance(owner, upstream.SubviewOp)
         and owner.source is buffer
-        and set(owner.static_offsets.get_values()) <= {0}
         and set(owner.static_strides.get_values()) <= {1}
         and len(memref.sizes_of(view.type)) == len(memref.sizes_of(buffer.type))
     )
+
+
+def _is_corner(view: SSAValue, buffer: SSAValue) -> bool:
+    """Return whether a view is the buffer, or a box that begins where it begins."""
+    owner = view.owner
+    if view is buffer or not isinstance(owner, upstream.SubviewOp):
+        return view is buffer
+    return _is_box(view, buffer) and set(owner.static_offsets.get_values()) <= {0}
 
 
 def _find_readers(load: Forwarded, order: Mapping[Operation, int]) -> bool:
@@ -187,7 +194,7 @@ def _may_read(load: Forwarded, op: linalg.GenericOp | linalg.ReduceOp, view: SSA
     results = maps[places[0]].results
     if not all(isinstance(each, AffineDimExpr) for each in results) or len(set(results)) != len(results):
         return False
-    whole_box = _same_box(view, load.box)
+    whole_box = _is_corner(load.box, buffer) and _same_box(view, load.box)
     known = buffer if load.fill is None else load.fill.outputs[0]
     if not whole_box and not _same_box(view, known):
         return False

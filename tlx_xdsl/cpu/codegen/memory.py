@@ -46,6 +46,13 @@ def mixed(fn: FunctionEmitter, static: DenseArrayBase[IntegerType], operands: It
     return [number_of(fn, next(operands)) if each == DYNAMIC_INDEX else each for each in static.get_values()]
 
 
+def offsets_of(fn: FunctionEmitter, box: SSAValue) -> list[Number]:
+    """Return where a box of memory begins in what it is a box of; 0 along each dimension of other memory."""
+    if isinstance(op := box.owner, upstream.SubviewOp):
+        return mixed(fn, op.static_offsets, iter(op.offsets))
+    return [0] * len(memref.sizes_of(box.type))
+
+
 # Views ---------------------------------------------------------------------------------------------------------------
 
 

@@ -11,12 +11,13 @@ element, over its neighbours (github.com/llvm/llvm-project/issues/179489).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from .builder import I8, I32, I64, Value, constant, iota, poison
 from .function import FunctionEmitter
-from .views import Number, View, add, as_value, dense, load, multiply, store
+from .views import Number, View, add, as_value, dense, load, multiply, store, subtract
 
 VECTOR_BYTES = 64
 """Bytes of a vector of the widest elements of a nest: the registers of AVX-512, or several of another CPU's."""
@@ -36,6 +37,8 @@ class Access:
     """Elements from one iteration of each dimension to the next."""
     limits: tuple[Number | None, ...] = ()
     """For each dimension the number of iterations that read memory; None: all of them. Empty: all of all of them."""
+    starts: tuple[Number, ...] = ()
+    """For each dimension the first of these, which is 0 where all do. Empty: 0 for all."""
     other: Value | None = None
     """What the others get instead; None: anything."""
 
@@ -80,6 +83,8 @@ class Nest:
     """For each output how its elements are combined; None: in the order of the iterations."""
     is_cheap: bool = False
     """Whether an iteration is so short that a reduction waits for the one before, and may be written several times."""
+    is_short: bool = False
+    """Whether it mostly has few iterations."""
     replace_combination: Callable[[Callable[[Value, Value], Value] | None], None] = lambda _: None
     """Lets `compute` combine by another function than the operation, or by that again."""
 
@@ -93,6 +98,12 @@ def write_nest(fn: FunctionEmitter, nest: Nest) -> None:
     """Write the instructions of a nest."""
     if 0 in nest.sizes:
         return
+    # A nest of few iterations takes less time than its masks, which are the same in all turns of many a loop around it.
+    with fn.b.moving() if nest.is_short else nullcontext():
+        _write_nest(fn, nest)
+
+
+def _write_nest(fn: FunctionEmitter, nest: Nest) -> None:
     if not nest.has_indices:
         nest = _coalesced(nest)
     if any(nest.reduced):
@@ -123,7 +134,8 @@ def _coalesced(nest: Nest) -> Nest:
     def last(access: Access) -> Access:
         strides = tuple(access.strides[group[-1]] for group in groups)
         limits = tuple(access.limits[group[-1]] for group in groups) if access.limits else ()
-        return replace(access, strides=strides, limits=limits)
+        starts = tuple(access.starts[group[-1]] for group in groups) if access.starts else ()
+        return replace(access, strides=strides, limits=limits, starts=starts)
 
     sizes: list[Number] = []
     for group in groups:
@@ -211,6 +223,9 @@ def _score(stride: Number, weight: int) -> int:
 def _lanes(nest: Nest, dim: int) -> int:
     size = nest.sizes[dim]
     lanes = VECTOR_BYTES // nest.element_bytes
+    if nest.is_short:
+        # Masks of vectors that are split into several registers are taken apart, too.
+        lanes //= 2
     if nest.reduced[dim] and nest.is_cheap and isinstance(size, int):
         # Several sums at a time: each addition waits for the one before.
         lanes *= 4 if size >= 8 * lanes else 2 if size >= 4 * lanes else 1
@@ -333,6 +348,8 @@ class _Writer:
         assert self.dim is not None
         fn, size, lanes = self.fn, self.nest.sizes[self.dim], self.lanes
         b = fn.b
+        if self.nest.is_short and not isinstance(size, int):
+            return self._few_chunks(offsets, size, carried, body)
         if isinstance(size, int):
             whole: Number = size // lanes * lanes
             rest: Number = size - whole
@@ -371,6 +388,26 @@ class _Writer:
             b.phi(before.element, before.lanes, [(before, skipped), (after, last)])[0]
             for before, after in zip(carried, ended, strict=True)
         ]
+
+    def _few_chunks(
+        self,
+        offsets: list[Number],
+        size: Value,
+        carried: Sequence[Value],
+        body: Callable[[list[Number], Value | None, Sequence[Value]], Sequence[Value]],
+    ) -> Sequence[Value]:
+        """One vector, and a loop over others, which mostly has none; all of them are masked."""
+        assert self.dim is not None
+        b, lanes = self.fn.b, self.lanes
+        count = b.resized(b.opaque(size), I32)
+        self._at(b.index(0))
+        carried = body(offsets, b.compare("icmp slt", iota(lanes, I32), count), carried)
+        with b.loop(b.index(lanes), size, b.index(lanes), carried) as (number, values, following):
+            self._at(number)
+            places = b.binary("add", iota(lanes, I32), b.resized(number, I32))
+            at = self._moved(offsets, self.dim, number)
+            following[:] = body(at, b.compare("icmp slt", places, count), values)
+        return following
 
     def _at(self, number: Value) -> None:
         assert self.dim is not None
@@ -479,28 +516,36 @@ class _Writer:
             return load(b, access.view, offset, stride, self.lanes, mask)
         inside: Value | None = None
         for dim in bounded:
-            if dim != self.dim:
-                here = b.compare("icmp slt", self.indices[dim], as_value(access.limits[dim] or 0))
+            if dim != self.dim or self.lanes == 1:
+                number = self.start if dim == self.dim else self.indices[dim]
+                here = self._is_inside(access, dim, number, None)
                 inside = here if inside is None else b.binary("and", inside, here)
         if self.dim is None or self.lanes == 1:
-            assert inside is not None or self.dim is not None
-            if self.dim in bounded:
-                here = b.compare("icmp slt", self.start, as_value(access.limits[self.dim] or 0))
-                inside = here if inside is None else b.binary("and", inside, here)
             assert inside is not None
             return self._read_one(access, offset, inside)
-        if self.dim in bounded:
-            rest = b.binary("sub", as_value(access.limits[self.dim] or 0), self.start)
-            if inside is not None:
-                rest = b.select(inside, rest, b.index(0))
-            lanes = b.compare("icmp slt", iota(self.lanes, I32), b.resized(rest, I32))
-        else:
+        lanes = self._is_inside(access, self.dim, self.start, inside) if self.dim in bounded else None
+        if lanes is None:
             assert inside is not None
             lanes = b.splat(inside, self.lanes)
         if mask is not None:
             lanes = b.binary("and", lanes, mask)
         found = load(b, access.view, offset, stride, self.lanes, lanes)
         return found if access.other is None else b.select(lanes, found, access.other)
+
+    def _is_inside(self, access: Access, dim: int, number: Value, also: Value | None) -> Value:
+        """Return whether an iteration reads memory; along the lanes, whose first one is `number`, those that do."""
+        b = self.fn.b
+        limit, start = as_value(access.limits[dim] or 0), access.starts[dim] if access.starts else 0
+        predicate = "icmp slt" if start == 0 else "icmp ult"
+        if dim != self.dim or self.lanes == 1:
+            return b.compare(predicate, as_value(subtract(b, number, start)), limit)
+        if start == 0:
+            limit = b.binary("sub", limit, number)
+        limit = limit if also is None else b.select(also, limit, b.index(0))
+        places = iota(self.lanes, I32)
+        if start != 0:
+            places = b.binary("add", places, b.resized(as_value(subtract(b, number, start)), I32))
+        return b.compare(predicate, places, b.resized(limit, I32))
 
     def _read_one(self, access: Access, offset: Number, inside: Value) -> Value:
         b = self.fn.b

@@ -21,15 +21,15 @@ from tlx_xdsl.dialects.base import is_float
 from tlx_xdsl.dialects.base.tensors import element_bits
 
 from .builder import FLOATS, I1, I64, Builder, Value, constant, register_type
-from .forwarding import Forwarded, buffer_of
+from .forwarding import FEW, Forwarded, buffer_of
 from .function import SCALARS, FunctionEmitter, emits, refused
 from .gathered_rows import Gather, write_gather
 from .matmul import write_product
-from .memory import affine_number, check_box
+from .memory import affine_number, check_box, offsets_of
 from .nest import Access, Combiner, Nest, Quick, write_nest
 from .postponed import Postponed
 from .scalars import float_constant
-from .views import Number, View, add, address, as_value, byte_range, multiply
+from .views import Number, View, add, address, as_value, byte_range, multiply, subtract
 
 _IDENTITIES: dict[str, Callable[[Attribute], float | None]] = {}
 """By the name of an operation: the number that changes nothing, in a type; None where the order matters."""
@@ -280,7 +280,12 @@ def _structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
         offset = view.offset
         strides: list[Number] = [0] * rank
         limits: list[Number | None] = [None] * rank
-        for expression, size, stride, limit in zip(map_.results, whole.sizes, view.strides, view.sizes, strict=True):
+        starts: list[Number] = [0] * rank
+        lows = [0] * len(view.sizes) if load is None else offsets_of(fn, load.box)
+        for expression, size, stride, limit, low in zip(
+            map_.results, whole.sizes, view.strides, view.sizes, lows, strict=True
+        ):
+            offset = subtract(fn.b, offset, multiply(fn.b, low, stride))
             at = [affine_number(fn, op, expression, [int(dim == each) for each in range(rank)]) for dim in range(rank)]
             start = affine_number(fn, op, expression, [0] * rank)
             known = [each for each in (*at, start) if isinstance(each, int)]
@@ -291,8 +296,9 @@ def _structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
                 strides[dim] = _plus(fn, strides[dim], step, stride)
                 if step == 1 and start == 0 and sum(each != start for each in known[:rank]) == 1:
                     sizes[dim] = size if sizes[dim] is None or isinstance(size, int) else sizes[dim]
-                    limits[dim] = None if limit is size or limit == size else limit
-        accesses.append(Access(view, offset, tuple(strides), tuple(limits), _filled(fn, load)))
+                    limits[dim] = None if low == 0 and (limit is size or limit == size) else limit
+                    starts[dim] = low
+        accesses.append(Access(view, offset, tuple(strides), tuple(limits), tuple(starts), _filled(fn, load)))
     if any(size is None for size in sizes):
         raise refused(op, "no operand says how large each of its dimensions is")
     body = op.body.block
@@ -334,6 +340,7 @@ def _structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
         has_indices=any(isinstance(inner, IndexOp) for inner in body.ops),
         combiners=combiners_of(fn, body, len(op.inputs)) if any(reduced) else None,
         is_cheap=sum(1 for _ in body.ops) <= _CHEAP,
+        is_short=FEW in op.attributes,
         replace_combination=replace_combination,
     ))  # fmt: skip
 

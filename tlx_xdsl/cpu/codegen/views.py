@@ -32,6 +32,13 @@ def add(b: Builder, first: Number, second: Number) -> Number:
     return b.binary("add nsw", as_value(first), as_value(second))
 
 
+def subtract(b: Builder, first: Number, second: Number) -> Number:
+    """The difference."""
+    if isinstance(first, int) and isinstance(second, int):
+        return first - second
+    return first if second == 0 else b.binary("sub nsw", as_value(first), as_value(second))
+
+
 def multiply(b: Builder, first: Number, second: Number) -> Number:
     """The product."""
     if isinstance(first, int) and isinstance(second, int):

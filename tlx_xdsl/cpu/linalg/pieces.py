@@ -1,8 +1,9 @@
 """The pieces of a dimension along which digits of its position are linear: loops over them, and what holds in each.
 
-A piece ends where a quotient changes, a remainder begins anew or a comparison of digits turns over, and before a number
-leaves its type. So addresses are exact in every piece, and a mask leaves all of it or nothing. What is emitted computes
-each digit once for a piece, by the operations of the kernel.
+A piece ends where a quotient changes or a remainder begins anew, and before a number leaves its type. So addresses are
+exact in every piece, and a comparison of digits holds in it for positions that follow one another: a mask leaves one
+interval of it. Where pieces end does not depend on masks: those of a window are the same at all of its places. What is
+emitted computes each digit once for a piece, by the operations of the kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tlx_xdsl.dialects import arith
 from .emitter import Emitter, Index
 
 _FAR = 1 << 62
-"""More positions than any dimension has."""
+"""What digits of 64 bits that a mask compares stay below."""
 _PREDICATES = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
@@ -95,23 +96,26 @@ class Cut:
                 point.strides[self.dim] = emit.plus(point.strides[self.dim], factor)
             point.offset = emit.plus(point.offset, emit.times(begin, factor))
         sides = [_Side.of(each, digits, point) for each in self.comparisons]
+        inside: SSAValue | None = None
+        for side in sides:
+            if is_one or not side.slope:
+                bit = side.holds(emit)
+                inside = bit if inside is None else emit.value(upstream.AndIOp(inside, bit))
+        first: Index = 0
+        size: Index = 1
         if not is_one:
             compared = [term for each in self.comparisons for term, _ in each.terms if term.dim == self.dim]
             runs = [run for term in (*(each for each, _ in self.terms), *compared) if (run := digits.of(term).run)]
-            left = _least(emit, [left, *dict.fromkeys(runs), *(end for side in sides for end in side.ends(emit))])
-        inside: SSAValue | None = None
-        for side in sides:
-            bit = side.holds(emit)
-            inside = bit if inside is None else emit.value(upstream.AndIOp(inside, bit))
+            left = _least(emit, [left, *dict.fromkeys(runs), *(end for side in sides for end in side.room(emit))])
+            first, size = _interval(emit, [side.interval(emit) for side in sides if side.slope], left)
         # The sizes of boxes say which pieces have elements: so what reads them can do so without a branch.
-        size = left
         if inside is not None and not is_one:
-            size = emit.value(arith.SelectOp(inside, emit.operand(left), emit.operand(0)))
+            size = emit.value(arith.SelectOp(inside, emit.operand(size), emit.operand(0)))
             inside = None
-        point.positions[self.dim], point.sizes[self.dim] = position, size
+        point.positions[self.dim], point.sizes[self.dim] = emit.plus(position, first), size
         if self.keep_last:
             last = emit.least(size, 1)
-            point.positions[self.dim] = emit.minus(emit.plus(position, size), last)
+            point.positions[self.dim] = emit.minus(emit.plus(point.positions[self.dim], size), last)
             point.sizes[self.dim] = last
         return left, inside
 
@@ -149,6 +153,19 @@ def _least(emit: Emitter, numbers: Sequence[Index]) -> Index:
         return numbers[0]
     half = len(numbers) // 2
     return emit.least(_least(emit, numbers[:half]), _least(emit, numbers[half:]))
+
+
+def _interval(emit: Emitter, bounds: Sequence[tuple[Index | None, Index | None]], length: Index) -> tuple[Index, Index]:
+    """The first of so many positions that lies between all bounds, and how many do."""
+    lows = list(dict.fromkeys(low for low, _ in bounds if low is not None))
+    highs = list(dict.fromkeys(high for _, high in bounds if high is not None))
+    first: Index = 0
+    for low in lows:
+        first = _greatest(emit, first, low)
+    if lows:
+        first = emit.least(first, length)
+    end = _least(emit, [length, *highs])
+    return first, _greatest(emit, emit.minus(end, first), 0) if highs else emit.minus(end, first)
 
 
 def _greatest(emit: Emitter, left: Index, right: Index) -> Index:
@@ -298,16 +315,10 @@ class _Side:
             value = emit.value(upstream.AddiOp(value, part))
         return _Side(comparison, value, scalar(comparison.limit), comparison.slopes.get(digits.dim, 0))
 
-    def ends(self, emit: Emitter) -> Generator[Index]:
-        """Give the positions from the beginning on where the comparison turns over, or the sum leaves its type."""
+    def room(self, emit: Emitter) -> Generator[Index]:
+        """Give the positions from the beginning on before the sum leaves its type, where it may."""
         bits = self.comparison.bits
-        if not self.slope:
-            return
-        for turn in self._interval(emit):
-            if turn is not None:
-                is_ahead = emit.value(arith.CmpiOp("sgt", emit.operand(turn), emit.operand(0)))
-                yield emit.value(arith.SelectOp(is_ahead, emit.operand(turn), emit.operand(_FAR)))
-        if bits == 64:
+        if not self.slope or bits == 64:
             return
         signed = self.comparison.is_signed
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
@@ -323,10 +334,16 @@ class _Side:
         prefix = "" if sign in ("eq", "ne") else "s" if self.comparison.is_signed else "u"
         return emit.value(arith.CmpiOp(prefix + sign, self.value, self.limit))
 
-    def _interval(self, emit: Emitter) -> tuple[Index | None, Index | None]:
-        """The first position of the piece where it holds, and the one after the last, from the piece's beginning."""
+    def interval(self, emit: Emitter) -> tuple[Index | None, Index | None]:
+        """The first position of the piece where it holds, and the one after the last, from the piece's beginning.
+
+        None is the first or the last position of the piece. Others may lie outside of it.
+        """
         signed, sign = self.comparison.is_signed, self.comparison.sign
         value, limit = (emit.as_index(each, signed=signed) for each in (self.value, self.limit))
+        if self.comparison.bits == 64:
+            # The difference stays inside of its type.
+            limit = emit.operand(_greatest(emit, emit.least(limit, _FAR), -_FAR))
         if self.slope < 0:
             value, limit = limit, value
             sign = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(sign, sign)
