@@ -208,19 +208,28 @@ def transposed(each: Operand) -> Operand:
     return replace(each, value=value, shape=(*groups, columns, rows), strides=(*distances, right, down))
 
 
-def describe(value: Any, shape: Sequence[int], strides: Sequence[int], block: Sequence[int]) -> TensorDescriptor:
+@dataclass
+class Described(TensorDescriptor):
+    """A descriptor that knows by which name a plan has its memory (`Launch.sources`), "" for none."""
+
+    source: str = ""
+
+
+def describe(
+    value: Any, shape: Sequence[int], strides: Sequence[int], block: Sequence[int], source: str = ""
+) -> Described:  # fmt: skip
     """A descriptor of a tensor as the kernel sees it."""
-    return TensorDescriptor(value, list(shape), list(strides), list(block))
+    return Described(value, list(shape), list(strides), list(block), source=source)
 
 
-def described_rows(each: Operand, block: Sequence[int]) -> TensorDescriptor | None:
+def described_rows(each: Operand, block: Sequence[int]) -> Described | None:
     """A descriptor of what lies by rows, None for another order. Raises ValueError where TMA can't start."""
     check_alignment(each)
     strides = row_strides(each)
-    return None if strides is None else describe(each.value, each.shape, strides, block)
+    return None if strides is None else describe(each.value, each.shape, strides, block, each.name)
 
 
-def described(each: Operand, block: tuple[int, ...]) -> tuple[TensorDescriptor, bool]:
+def described(each: Operand, block: tuple[int, ...]) -> tuple[Described, bool]:
     """A descriptor of matrices for tiles of such rows and columns, and whether it is of the transposed ones.
 
     Raises ValueError for memory that TMA can't read.

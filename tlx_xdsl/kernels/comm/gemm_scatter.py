@@ -1,7 +1,7 @@
 """GEMM + reduce-scatter in one kernel for Hopper: `gemm_reduce_scatter`.
 
 Rank r has A (M, K / world) and B (K / world, N), and gets rows r of the sum over ranks of A @ B: M / world of them. The
-kernel is `gemm.cooperative`, without clusters, with another order of tiles and another epilogue.
+kernel is `gemm.persistent`, without clusters, with another order of tiles and another epilogue.
 
 * Order. A rank begins with the tiles of the next rank and ends with its own. So what it sends is under way while it
   multiplies, no two ranks send to one at a time, and what it needs for its own tiles was sent a round of tiles ago.
@@ -36,17 +36,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..gemm.device import (
-    divided,
-    load_steps,
-    multiply_in_turn,
-    multiply_tile,
-    released,
-    ring_of,
-    tile_offsets,
-    tile_rings,
-    waited,
-)
+from ..gemm.device import divided, load_steps, multiply_item, ring_of, tile_offsets, tile_rings
 from ..gemm.epilogue import halves
 from .signals import FIRST, announce_launch, count_program, counters, launch_number
 
@@ -296,12 +286,7 @@ def scatter_tiles(ring, exchange, out_desc, c, sizes, items, num_k, consumer: tl
                 load_parts(exchange, place, FIRST_BUFFER)
             else:
                 ask_for_parts(exchange, item)
-        if IN_TURN:
-            sums, last = multiply_in_turn(ring, item, items, num_k, consumer)
-            sums = waited(sums, 0)
-            released(ring, last)
-        else:
-            sums, stage, phase = multiply_tile(ring, stage, phase, 0, num_k, PART)
+        sums, stage, phase = multiply_item(ring, stage, phase, item, items, 0, num_k, consumer)
         if owner == rank:
             row = off_m + PART * config.rows
             add_parts(sums, exchange, place, FIRST_BUFFER, turn, out_desc, c[consumer], row, off_n, 0)

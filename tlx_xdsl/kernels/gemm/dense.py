@@ -8,7 +8,7 @@ TMA, whichever should be faster (`unaligned`).
     c = gemm(a, b, epilogue="bias_gelu", columns=(bias,))       # `epilogues.EPILOGUES`, or a function of yours
     launch = gemm_launch(a, b, c).bind()                        # the same, to be repeated: launch()
 
-The kernels are in `cooperative`, `pingpong` and `split`, the choice in `config`. Arrays of numpy,
+The kernels are in `persistent` and `split`, the choice in `config`. Arrays of numpy,
 and torch's tensors on the CPU, are multiplied by the interpreter, which is for looking, not for speed.
 """
 

@@ -228,6 +228,20 @@ def multiply_in_turn(ring, tile, tiles, steps, CONSUMER: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def multiply_item(ring, stage, phase, item, items, first, last, CONSUMER: tl.constexpr):
+    """The sums of a consumer's part of a program's item by either schedule, and the next place in the ring.
+
+    In turns there are whole tiles alone, and the place follows from their number.
+    """
+    if ring.form.tile.schedule == "pingpong":
+        sums, before = multiply_in_turn(ring, item, items, last, CONSUMER)
+        sums = waited(sums, 0)
+        released(ring, before)
+        return sums, stage, phase
+    return multiply_tile(ring, stage, phase, first, last, CONSUMER)
+
+
+@tlx_xdsl.jit
 def store_part(part, c_desc, buffer, row, column, IS_FREE: tl.constexpr):
     """Store columns of C from registers, through a buffer that only this task uses."""
     if not IS_FREE:

@@ -3,7 +3,7 @@
 For a small C with a long K: whole tiles would leave most multiprocessors idle, and a second kernel that adds up parts
 (`reduce`) costs its launch and the way through memory.
 
-CTA r of the SPLIT in a cluster takes the steps from r * SHARE on, with a producer and consumers as `cooperative`
+CTA r of the SPLIT in a cluster takes the steps from r * SHARE on, with a producer and consumers as `persistent`
 has them. Then part p of the tile's columns, PART_N of them, belongs to CTA p % SPLIT. Each consumer writes its f32 sums
 of every part to shared memory of the CTA that the part belongs to, to a place of its own, and arrives at a barrier
 there. The consumer of the same rows waits for all SPLIT of them, adds them up in the order of K, and stores the part,
@@ -21,8 +21,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .device import load_step, load_steps, multiply_steps, ring_of, tile_offsets, tile_rings, waited
-from .epilogue import Result, halves, result_buffers, store_columns, type_of_result
+from .device import load_step, load_steps, multiply_steps, tile_offsets, waited
+from .epilogue import halves, ring_and_result, store_columns
 
 
 @tlx_xdsl.jit
@@ -50,10 +50,7 @@ def added_up(received, first, SPLIT: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def gemm_split(
-    a_desc, b_desc, tail_desc, c_desc, c_ptr, c_row, c_column, row0, row1, column0, column1, matrix_desc, sizes, SHARE,
-    FORM: tl.constexpr, SPLIT: tl.constexpr,
-):  # fmt: skip
+def gemm_split(a_desc, b_descs, target, sizes, SHARE, FORM: tl.constexpr, SPLIT: tl.constexpr):
     """C = EPILOGUE(A @ B), a cluster of SPLIT CTAs for each tile. See the top of the file."""
     TILE: tl.constexpr = FORM.tile
     CONSUMERS: tl.constexpr = TILE.consumers
@@ -69,16 +66,9 @@ def gemm_split(
     begin = rank * SHARE
     end = min(begin + SHARE, tl.cdiv(sizes.k, TILE.block_k))
 
-    tiles = tile_rings(tlx.dtype_of(a_desc), FORM)
-    b_descs = (b_desc, tail_desc) if TILE.tail_n > 0 else (b_desc,)
-    c = result_buffers(type_of_result(c_desc, c_ptr), FORM)
+    ring, out = ring_and_result(a_desc, target, sizes, FORM)
     received = tlx.local_alloc((TILE.rows, PART_N), tl.float32, CONSUMERS * OWN * SPLIT)
-    ring = ring_of(tiles, FORM)
     complete = tlx.alloc_barriers(CONSUMERS, arrive_count=SPLIT)
-    arrived = tlx.alloc_barriers(CONSUMERS) if matrix_desc is not None else None
-    out = Result(
-        c_desc, c_ptr, c_row, c_column, (row0, row1), (column0, column1), matrix_desc, sizes, FORM, c, arrived
-    )  # fmt: skip
 
     # The other CTAs run, and their barriers are ready. The compiler has the tasks wait before they hand on sums.
     tlx.cluster_barrier()
@@ -101,10 +91,10 @@ def gemm_split(
             for other in tl.static_range(SPLIT):
                 tlx.barrier_arrive(complete[part], 1, other)
             tlx.barrier_wait(complete[part], 0)
-            bar = arrived[part] if matrix_desc is not None else None
+            arrived = out.arrived[part] if target.matrix is not None else None
             for own in tl.static_range(OWN):
                 if own * SPLIT + rank < PARTS:
                     total = added_up(received, FIRST + own * SPLIT, SPLIT)
                     column = off_n + (own * SPLIT + rank) * PART_N
-                    store_columns((total,), out, part, off_m + part * TILE.rows, column, bar, 0, own)
+                    store_columns((total,), out, part, off_m + part * TILE.rows, column, arrived, 0, own)
             tlx.async_descriptor_store_wait(0)

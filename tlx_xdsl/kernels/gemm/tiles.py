@@ -33,7 +33,7 @@ class GemmConfig:
     `stages` are tiles of A and B in shared memory, `subtiles` the parts in which the epilogue stores the columns
     block_n, of `part_n` columns each, `buffers` what a consumer has for them, `group_m` the tiles along M whose order
     is such that neighbours share tiles of B. `tail_n` are the columns of a second strip, `consumers` the warp groups
-    that multiply, and `cluster` the CTAs that share their loads of B. See `cooperative`.
+    that multiply, and `cluster` the CTAs that share their loads of B. See `persistent`.
     """
 
     schedule: Schedule
