@@ -36,8 +36,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..gemm.device import divided, load_steps, multiply_item, ring_of, tile_offsets, tile_rings
-from ..gemm.epilogue import halves
+from ..gemm.device import divided, halves, load_steps, multiply_item, ring_of, tile_offsets, tile_rings
 from .signals import FIRST, announce_launch, count_program, counters, launch_number
 
 COPIED = tl.constexpr(1024)

@@ -242,13 +242,27 @@ def multiply_item(ring, stage, phase, item, items, first, last, CONSUMER: tl.con
 
 
 @tlx_xdsl.jit
-def store_part(part, c_desc, buffer, row, column, IS_FREE: tl.constexpr):
-    """Store columns of C from registers, through a buffer that only this task uses."""
+def halves(blocks):
+    """The left halves and the right halves of blocks."""
+    lefts, rights = (), ()
+    for index in tl.static_range(len(blocks)):
+        block = blocks[index]
+        ROWS: tl.constexpr = block.shape[0]
+        HALF: tl.constexpr = block.shape[1] // 2
+        left, right = tl.split(tl.permute(tl.reshape(block, (ROWS, 2, HALF)), (0, 2, 1)))
+        lefts = (*lefts, left)
+        rights = (*rights, right)
+    return lefts, rights
+
+
+@tlx_xdsl.jit
+def store_part(part, c_desc, buffer, where, IS_FREE: tl.constexpr, COLUMNS: tl.constexpr = False):
+    """Store a part of C, or with COLUMNS its transpose, from registers, through a buffer that only this task uses."""
     if not IS_FREE:
         tlx.async_descriptor_store_wait(0)
-    tlx.local_store(buffer, part)
+    tlx.local_store(operand(buffer, COLUMNS), part)
     tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
-    tlx.async_descriptor_store(c_desc, buffer, [row, column])
+    tlx.async_descriptor_store(c_desc, buffer, where)
 
 
 # --- division ---------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .device import load_tile, operand, ring_of, tile_rings
+from .device import halves, load_tile, operand, ring_of, tile_rings
 from .unaligned_device import store_part_by_pointer
 
 
@@ -94,20 +94,6 @@ def free_buffer(PART: tl.constexpr, BUFFERS: tl.constexpr):
         tlx.async_descriptor_store_wait(0)
     elif PART >= BUFFERS:
         tlx.async_descriptor_store_wait(BUFFERS - 1)
-
-
-@tlx_xdsl.jit
-def halves(blocks):
-    """The left halves and the right halves of blocks."""
-    lefts, rights = (), ()
-    for index in tl.static_range(len(blocks)):
-        block = blocks[index]
-        ROWS: tl.constexpr = block.shape[0]
-        HALF: tl.constexpr = block.shape[1] // 2
-        left, right = tl.split(tl.permute(tl.reshape(block, (ROWS, 2, HALF)), (0, 2, 1)))
-        lefts = (*lefts, left)
-        rights = (*rights, right)
-    return lefts, rights
 
 
 @tlx_xdsl.jit

@@ -152,16 +152,17 @@ class Problem:
         """Return C with the epilogue's operands, and whether it lies by columns."""
         finish, block = self.finish, (config.rows, config.part_n)
         if self.by_pointer:
-            place, by_columns = (None, self.target, *self.target.strides), self._by_columns
+            row, column = self.target.strides
+            target, by_columns = Target(None, self.target, row, column), self._by_columns
         else:
             desc, by_columns = described(self.target, block)
-            place = (desc, None, None, None)
+            target = Target(desc)
         matrix = None
         if finish.matrix is not None:
             matrix, columns = described(finish.matrix, block)
             if columns != by_columns:
                 raise ValueError(f"{finish.matrix.what}: expected it by rows or by columns as the result is")
-        return Target(*place, finish.rows, finish.columns, matrix), by_columns
+        return target._replace(rows=finish.rows, columns=finish.columns, matrix=matrix), by_columns
 
     def _launch(
         self, kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any]

@@ -32,9 +32,9 @@ Stream-K (STREAM). Tiles that do not fill a round of all programs would leave mo
 dealt out as above; the steps along K of all other tiles are one sequence, of which each program takes SHARE steps in a
 row. Where the programs suffice for parts that end with their tiles (split-K), STEPS, a tile's steps in the sequence,
 is the next multiple of SHARE, and those past K are left out. A piece that is a whole tile is stored; of another one
-the f32 sums go to `stream.sums`, slot 2 p + 1 for the piece that begins its tile, 2 p for one that continues it (a program
-has at most one of each), and `reduce` adds up the slots of each tile in the order of K: the same bits every time,
-without atomics and without waiting for other programs.
+the f32 sums go to `stream.sums`, slot 2 p + 1 for the piece that begins its tile, 2 p for one that continues it (a
+program has at most one of each), and `reduce` adds up the slots of each tile in the order of K: the same bits every
+time, without atomics and without waiting for other programs.
 
 Epilogue. A tile goes through shared memory, in parts of PART_N columns: the store of one part begins while the next one
 is converted. Each consumer has BUFFERS buffers of its own in turn, and waits for the store that used a buffer before it

@@ -21,8 +21,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .device import load_step, load_steps, multiply_steps, tile_offsets, waited
-from .epilogue import halves, ring_and_result, store_columns
+from .device import halves, load_step, load_steps, multiply_steps, tile_offsets, waited
+from .epilogue import ring_and_result, store_columns
 
 
 @tlx_xdsl.jit

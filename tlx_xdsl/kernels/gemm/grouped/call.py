@@ -163,7 +163,7 @@ def launch_of_sums(problem: Problem, offsets: Any, out: Operand, config: Grouped
     (rows, m), n = x.shape, y.shape[1]
     groups = problem.groups
     chosen = config or choose_config(groups, m * groups, n, max(rows // groups, 1), programs, split=False)
-    if chosen.split_n:
+    if chosen.b_parts == 2:
         raise ValueError(f"{_NAME}: argument 'config': expected tiles of 128 rows where 'w' has 2 dimensions, got 64")
     part_m, part_n = chosen.rows, chosen.columns
     out_desc, by_columns = described(out, (1, part_m, part_n // chosen.subtiles))

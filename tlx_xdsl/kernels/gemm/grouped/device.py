@@ -52,7 +52,7 @@ def load_rows_step(ring, x_desc, w_desc, stage, group, off_m, off_n, off_k, both
     tile: tl.constexpr = ring.form.tile
     full = ring.full
     ELEMENT: tl.constexpr = tlx.size_of(tlx.dtype_of(x_desc))
-    PART: tl.constexpr = (tile.columns if tile.split_n else tile.rows) * tile.block_k
+    PART: tl.constexpr = (tile.columns if tile.b_parts == 2 else tile.rows) * tile.block_k
     tlx.barrier_expect_bytes(full[stage], tile.elements * ELEMENT, pred=both)
     tlx.barrier_expect_bytes(full[stage], (tile.elements - PART) * ELEMENT, pred=not both)
     for part in tl.static_range(tile.parts):
@@ -70,7 +70,7 @@ def load_rows_step(ring, x_desc, w_desc, stage, group, off_m, off_n, off_k, both
 def both_multiply(place, tile: tl.constexpr):
     """Return whether the second consumer has a part of a tile: `place` are its first row and column, and their ends."""
     off_m, off_n, end_m, end_n = place
-    return off_n + tile.columns < end_n if tile.split_n else off_m + tile.rows < end_m
+    return off_n + tile.columns < end_n if tile.b_parts == 2 else off_m + tile.rows < end_m
 
 
 @tlx_xdsl.jit
@@ -130,8 +130,8 @@ def ragged_rows(
 
         with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
             half: tl.constexpr = tlx.async_task_replica_id()
-            x_part: tl.constexpr = 0 if TILE.split_n else half
-            w_part: tl.constexpr = half if TILE.split_n else 0
+            x_part: tl.constexpr = half if TILE.parts == 2 else 0
+            w_part: tl.constexpr = half if TILE.b_parts == 2 else 0
             stage = 0
             phase = 0
             index = pid

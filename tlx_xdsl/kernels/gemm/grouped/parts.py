@@ -22,7 +22,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
-from ..device import operand
+from ..device import halves, store_part
 
 FAR = tl.constexpr(1 << 30)
 """Rows that a ragged descriptor says that a group has."""
@@ -59,16 +59,6 @@ def pass_on(ring, stage, phase, num_k):
 
 
 @tlx_xdsl.jit
-def store_part(part, desc, buffer, where, IS_FREE: tl.constexpr):
-    """Store columns of a tile from registers, through a buffer that only this task uses."""
-    if not IS_FREE:
-        tlx.async_descriptor_store_wait(0)
-    tlx.local_store(operand(buffer, False), part)
-    tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
-    tlx.async_descriptor_store(desc, buffer, where)
-
-
-@tlx_xdsl.jit
 def scaled(part, scales, column, N):
     """Sums of columns from `column` on, times the factors of their rows and columns; the sums where there are none."""
     if scales is None:
@@ -87,10 +77,9 @@ def store_tile(acc, desc, c, consumer: tl.constexpr, where, column, scales, N, t
     if tile.subtiles == 1:
         store_part(scaled(acc, scales, column, N).to(dtype), desc, c[FIRST], (*where, column), False)
     else:
-        PART_N: tl.constexpr = acc.shape[1] // 2
-        left, right = tl.split(tl.permute(tl.reshape(acc, (acc.shape[0], 2, PART_N)), (0, 2, 1)))
+        (left,), (right,) = halves((acc,))
         store_part(scaled(left, scales, column, N).to(dtype), desc, c[FIRST], (*where, column), False)
-        column += PART_N
+        column += left.shape[1]
         # The wait before the first part was for all stores of this task.
         right = scaled(right, scales, column, N).to(dtype)
         store_part(right, desc, c[FIRST + BUFFERS - 1], (*where, column), BUFFERS == 2)

@@ -54,7 +54,7 @@ def exact_tile(ring, scales, c_desc, c, row, column, num_k, stage, phase, CONSUM
     B_PARTS: tl.constexpr = form.tile.b_parts * STRIPS
     TURNS: tl.constexpr = 2 if form.turns else 1
     a, b = ring.a, ring.b[0]
-    left = tl.zeros((form.tile.rows, form.tile.strip_n), tl.float32)
+    left = tl.zeros((form.tile.rows, form.tile.part_n), tl.float32)
     right = left
     if not STAGED:
         by_rows, by_left, by_right = step_scales(scales, row, column, 0, form)
@@ -102,6 +102,6 @@ def exact_tile(ring, scales, c_desc, c, row, column, num_k, stage, phase, CONSUM
         step = tlx.async_dot_wait(0, step)
         tlx.barrier_arrive(ring.empty[stage])
         right = added(right, step, by_rows, by_right, PER_BLOCK)
-        buffer, at = c[FIRST + BUFFERS - 1], column + form.tile.strip_n
+        buffer, at = c[FIRST + BUFFERS - 1], column + form.tile.part_n
         store_strip(right, of_tile[0], of_tile[2], c_desc, buffer, row, at, form.scaling, BUFFERS == 2)
     return next_place(stage, phase, form.tile.stages)

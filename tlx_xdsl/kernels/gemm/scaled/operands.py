@@ -27,9 +27,6 @@ WIDE_DTYPES = ("bf16", "fp16")
 """Types of A where B alone has 8 bits."""
 OUT_DTYPES = ("bf16", "fp16", "fp32")
 
-SOURCES = {"a_desc": "a", "b_desc": "b", "c_desc": "out", "scale_a": "scale_a", "scale_b": "scale_b"}
-"""Which of the function's tensors a kernel's arguments are of."""
-
 MAX_LINE = (1 << 31) - 1024
 """Elements up to which 32-bit offsets reach, with those of a tile that lie outside."""
 
@@ -88,6 +85,19 @@ def scaling_of(left: Operand, right: Operand, scale_a: Operand, scale_b: Operand
     )
 
 
+def columns_per_scale(scale_b: Operand, n: int, k: int) -> int:
+    """Return how many columns of weights alone share a scale. Raises ValueError for a shape that `mixed` has not."""
+    steps, blocks = -(-k // STEP), -(-n // STEP)
+    if prod(scale_b.shape) == 1 or scale_b.shape in ((1, n), (steps, n)):
+        return 1
+    if scale_b.shape == (steps, blocks):
+        return STEP
+    raise ValueError(
+        f"{scale_b.what}: expected one element or the shape (1, {n}), ({steps}, {n}) or ({steps}, {blocks}), "
+        f"got {scale_b.shape}"
+    )
+
+
 def descriptor(each: Operand, block: tuple[int, int], order: str = "rows") -> TensorDescriptor:
     """A descriptor of a matrix that lies by rows, or of the transpose of one that lies by columns.
 
@@ -122,7 +132,7 @@ def lines_of_scales(
         last = sum((extent - 1) * stride for extent, stride in zip(each.shape, each.strides, strict=True))
         if not is_aligned(each) or min(each.strides) < 0 or last > MAX_LINE:
             return None
-        lines.append(describe(each.value, (last + 1,), (1,), (count,)))
+        lines.append(describe(each.value, (last + 1,), (1,), (count,), each.name))
     return lines[0], lines[1]
 
 
