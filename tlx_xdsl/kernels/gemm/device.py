@@ -256,6 +256,24 @@ def halves(blocks):
 
 
 @tlx_xdsl.jit
+def by_parts(
+    blocks, column, finish: tl.constexpr, state, FIXED: tl.constexpr, WIDTH: tl.constexpr, PART: tl.constexpr = 0
+):  # fmt: skip
+    """Call `finish(blocks, column, state, FIXED, PART)` for each part of WIDTH columns, from left to right.
+
+    `column` is that of the first one, PART its number. FIXED is what `finish` has to know when it is compiled.
+    """
+    COLUMNS: tl.constexpr = blocks[0].shape[1]
+    if COLUMNS > WIDTH:
+        HALF: tl.constexpr = COLUMNS // 2
+        lefts, rights = halves(blocks)
+        by_parts(lefts, column, finish, state, FIXED, WIDTH, PART)
+        by_parts(rights, column + HALF, finish, state, FIXED, WIDTH, PART + HALF // WIDTH)
+    else:
+        finish(blocks, column, state, FIXED, PART)
+
+
+@tlx_xdsl.jit
 def store_part(part, c_desc, buffer, where, IS_FREE: tl.constexpr, COLUMNS: tl.constexpr = False):
     """Store a part of C, or with COLUMNS its transpose, from registers, through a buffer that only this task uses."""
     if not IS_FREE:

@@ -23,7 +23,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .device import halves, load_tile, operand, ring_of, tile_rings
+from .device import by_parts, load_tile, operand, ring_of, tile_rings
 from .unaligned_device import store_part_by_pointer
 
 
@@ -41,7 +41,7 @@ def vectors_at(target, row, column, sizes, ROWS: tl.constexpr, COLUMNS: tl.const
 
 
 class Target(NamedTuple):
-    """Where C lies, and operands of the epilogue: vectors of rows and of columns, and a second matrix, or None.
+    """Place of C, and operands of the epilogue: vectors of rows and of columns, and a second matrix, or None.
 
     Without a descriptor C lies at `ptr`, with its rows and columns so many elements apart.
     """
@@ -56,7 +56,7 @@ class Target(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What the tiles of all tasks end with: buffers of each task for parts of C.
+    """Ends of the tiles of all tasks: C, and buffers of each task for parts of it.
 
     `arrived` is one barrier for each task, where parts of the second matrix arrive.
     """
@@ -97,46 +97,41 @@ def free_buffer(PART: tl.constexpr, BUFFERS: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def store_columns(sums, out, task: tl.constexpr, row, column, arrived, turn, PART: tl.constexpr):
-    """Store columns of C at (row, column) through a task's buffers; PART is the number of their first part in the tile.
+def store_columns(sums, column, state, task: tl.constexpr, PART: tl.constexpr):
+    """Store a part of C through a task's buffers; PART is its number in the tile.
 
-    Parts of the second matrix complete phases of `arrived` from `turn` on.
+    `state` are the result, the row, and the barrier on which a part of the second matrix completes a phase:
+    the first one of the tile phase `turn`.
     """
+    out, row, arrived, turn = state
     form: tl.constexpr = out.form
-    COLUMNS: tl.constexpr = sums[0].shape[1]
+    target = out.target
+    dtype: tl.constexpr = type_of_result(target)
+    ROWS: tl.constexpr = sums[0].shape[0]
     PART_N: tl.constexpr = form.tile.part_n
-    if COLUMNS > PART_N:
-        HALF: tl.constexpr = COLUMNS // 2
-        lefts, rights = halves(sums)
-        store_columns(lefts, out, task, row, column, arrived, turn, PART)
-        store_columns(rights, out, task, row, column + HALF, arrived, turn, PART + HALF // PART_N)
+    BUFFERS: tl.constexpr = form.tile.buffers
+    buffer = out.buffers[task * BUFFERS + PART % BUFFERS]
+    free_buffer(PART, BUFFERS)
+    result = sums[0]
+    if form.epilogue is not None:
+        operands = vectors_at(target, row, column, out.sizes, ROWS, PART_N, form.turned)
+        if target.matrix is not None:
+            tlx.barrier_expect_bytes(arrived, ROWS * PART_N * tlx.size_of(dtype))
+            load_tile(target.matrix, buffer, row, column, arrived, form.c_columns)
+            tlx.barrier_wait(arrived, (turn + PART) & 1)
+            operands = (*operands, tlx.local_load(operand(buffer, form.c_columns)).to(tl.float32))
+        result = form.epilogue(*sums, *operands)
+    result = result.to(dtype)
+    if target.desc is None:
+        store_part_by_pointer(
+            result, buffer, target.ptr, target.row_stride, target.column_stride, row, column,
+            out.sizes.m, out.sizes.n, form.c_columns, True,
+        )  # fmt: skip
     else:
-        target = out.target
-        dtype: tl.constexpr = type_of_result(target)
-        ROWS: tl.constexpr = sums[0].shape[0]
-        BUFFERS: tl.constexpr = form.tile.buffers
-        buffer = out.buffers[task * BUFFERS + PART % BUFFERS]
-        free_buffer(PART, BUFFERS)
-        result = sums[0]
-        if form.epilogue is not None:
-            operands = vectors_at(target, row, column, out.sizes, ROWS, PART_N, form.turned)
-            if target.matrix is not None:
-                tlx.barrier_expect_bytes(arrived, ROWS * PART_N * tlx.size_of(dtype))
-                load_tile(target.matrix, buffer, row, column, arrived, form.c_columns)
-                tlx.barrier_wait(arrived, (turn + PART) & 1)
-                operands = (*operands, tlx.local_load(operand(buffer, form.c_columns)).to(tl.float32))
-            result = form.epilogue(*sums, *operands)
-        result = result.to(dtype)
-        if target.desc is None:
-            store_part_by_pointer(
-                result, buffer, target.ptr, target.row_stride, target.column_stride, row, column,
-                out.sizes.m, out.sizes.n, form.c_columns, True,
-            )  # fmt: skip
-        else:
-            tlx.local_store(operand(buffer, form.c_columns), result)
-            tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
-            where = [column, row] if form.c_columns else [row, column]
-            tlx.async_descriptor_store(target.desc, buffer, where, store_reduce=form.reduce)
+        tlx.local_store(operand(buffer, form.c_columns), result)
+        tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
+        where = [column, row] if form.c_columns else [row, column]
+        tlx.async_descriptor_store(target.desc, buffer, where, store_reduce=form.reduce)
 
 
 @tlx_xdsl.jit
@@ -146,32 +141,25 @@ def store_tile(sums, out, task: tl.constexpr, row, column, turn):
     PART_N: tl.constexpr = out.form.tile.part_n
     WIDTH: tl.constexpr = sums[0].shape[1]
     if out.form.paired:
-        store_columns(sums, out, task, row, column, arrived, turn * (WIDTH // PART_N), 0)
+        by_parts(sums, column, store_columns, (out, row, arrived, turn * (WIDTH // PART_N)), task, PART_N)
     else:
         SECOND: tl.constexpr = sums[1].shape[1] if len(sums) == 2 else 0
-        first = turn * ((WIDTH + SECOND) // PART_N)
-        store_columns((sums[0],), out, task, row, column, arrived, first, 0)
+        state = (out, row, arrived, turn * ((WIDTH + SECOND) // PART_N))
+        by_parts((sums[0],), column, store_columns, state, task, PART_N)
         if len(sums) == 2:
-            store_columns((sums[1],), out, task, row, column + WIDTH, arrived, first, WIDTH // PART_N)
+            by_parts((sums[1],), column + WIDTH, store_columns, state, task, PART_N, WIDTH // PART_N)
 
 
 @tlx_xdsl.jit
-def store_sums(sums, w_desc, out, task: tl.constexpr, row, column, PART: tl.constexpr, WIDTH: tl.constexpr):
-    """Store f32 sums in parts of WIDTH columns, through the buffers of C."""
-    COLUMNS: tl.constexpr = sums[0].shape[1]
-    if COLUMNS > WIDTH:
-        HALF: tl.constexpr = COLUMNS // 2
-        lefts, rights = halves(sums)
-        store_sums(lefts, w_desc, out, task, row, column, PART, WIDTH)
-        store_sums(rights, w_desc, out, task, row, column + HALF, PART + HALF // WIDTH, WIDTH)
-    else:
-        ROWS: tl.constexpr = sums[0].shape[0]
-        BUFFERS: tl.constexpr = out.form.tile.buffers
-        free_buffer(PART, BUFFERS)
-        buffer = tlx.local_reinterpret(out.buffers[task * BUFFERS + PART % BUFFERS], tl.float32, (ROWS, WIDTH))
-        tlx.local_store(buffer, sums[0])
-        tlx.fence_async_shared()
-        tlx.async_descriptor_store(w_desc, buffer, [row, column])
+def store_sums(sums, column, state, task: tl.constexpr, PART: tl.constexpr):
+    """Store a part of f32 sums through the buffers of C."""
+    w_desc, out, row = state
+    BUFFERS: tl.constexpr = out.form.tile.buffers
+    free_buffer(PART, BUFFERS)
+    buffer = tlx.local_reinterpret(out.buffers[task * BUFFERS + PART % BUFFERS], tl.float32, sums[0].shape)
+    tlx.local_store(buffer, sums[0])
+    tlx.fence_async_shared()
+    tlx.async_descriptor_store(w_desc, buffer, [row, column])
 
 
 @tlx_xdsl.jit
@@ -180,6 +168,7 @@ def store_partial(sums, w_desc, out, task: tl.constexpr, row):
     # A buffer holds as many bytes of f32 as of C.
     WIDTH: tl.constexpr = out.form.tile.part_n * tlx.size_of(tlx.dtype_of(out.buffers)) // 4
     FIRST: tl.constexpr = sums[0].shape[1]
-    store_sums((sums[0],), w_desc, out, task, row, 0, 0, WIDTH)
+    state = (w_desc, out, row)
+    by_parts((sums[0],), 0, store_sums, state, task, WIDTH)
     if len(sums) == 2:
-        store_sums((sums[1],), w_desc, out, task, row, FIRST, FIRST // WIDTH, WIDTH)
+        by_parts((sums[1],), FIRST, store_sums, state, task, WIDTH, FIRST // WIDTH)

@@ -21,23 +21,18 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .device import halves, load_step, load_steps, multiply_steps, tile_offsets, waited
+from .device import by_parts, load_step, load_steps, multiply_steps, tile_offsets, waited
 from .epilogue import ring_and_result, store_columns
 
 
 @tlx_xdsl.jit
-def hand_on(sums, received, first, rank, PART: tl.constexpr, PART_N: tl.constexpr, SPLIT: tl.constexpr):
-    """Write columns of sums, from part PART of the tile on, to the CTAs that they belong to.
+def hand_on(sums, _, state, SPLIT: tl.constexpr, PART: tl.constexpr):
+    """Write part PART of a tile's sums to the CTA that it belongs to.
 
     `received` has a place for each part of a CTA and each CTA of the cluster, a consumer's from `first` on.
     """
-    COLUMNS: tl.constexpr = sums.shape[1]
-    if COLUMNS > PART_N:
-        lefts, rights = halves((sums,))
-        hand_on(lefts[0], received, first, rank, PART, PART_N, SPLIT)
-        hand_on(rights[0], received, first, rank, PART + COLUMNS // 2 // PART_N, PART_N, SPLIT)
-    else:
-        tlx.remote_shmem_store(received[first + PART // SPLIT * SPLIT + rank], sums, PART % SPLIT)
+    received, first, rank = state
+    tlx.remote_shmem_store(received[first + PART // SPLIT * SPLIT + rank], sums[0], PART % SPLIT)
 
 
 @tlx_xdsl.jit
@@ -85,9 +80,10 @@ def gemm_split(a_desc, b_descs, target, sizes, SHARE, FORM: tl.constexpr, SPLIT:
             sums = waited(sums, 0)
 
             FIRST: tl.constexpr = part * OWN * SPLIT
-            hand_on(sums[0], received, FIRST, rank, 0, PART_N, SPLIT)
+            state = (received, FIRST, rank)
+            by_parts((sums[0],), 0, hand_on, state, SPLIT, PART_N)
             if TILE.tail_n > 0:
-                hand_on(sums[1], received, FIRST, rank, TILE.block_n // PART_N, PART_N, SPLIT)
+                by_parts((sums[1],), 0, hand_on, state, SPLIT, PART_N, TILE.block_n // PART_N)
             for other in tl.static_range(SPLIT):
                 tlx.barrier_arrive(complete[part], 1, other)
             tlx.barrier_wait(complete[part], 0)
@@ -96,5 +92,5 @@ def gemm_split(a_desc, b_descs, target, sizes, SHARE, FORM: tl.constexpr, SPLIT:
                 if own * SPLIT + rank < PARTS:
                     total = added_up(received, FIRST + own * SPLIT, SPLIT)
                     column = off_n + (own * SPLIT + rank) * PART_N
-                    store_columns((total,), out, part, off_m + part * TILE.rows, column, arrived, 0, own)
+                    store_columns((total,), column, (out, off_m + part * TILE.rows, arrived, 0), part, own)
             tlx.async_descriptor_store_wait(0)

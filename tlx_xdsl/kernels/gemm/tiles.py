@@ -27,7 +27,7 @@ LEAST_RING = 128 << 10
 
 
 class Tile:
-    """What follows from the fields of a tile of C, of block_m x block_n, and from who computes what.
+    """Extents and sizes that follow from the fields of a tile of C, of block_m x block_n.
 
     The consumers of a cooperative tile have parts of its rows each, or of its columns.
     """

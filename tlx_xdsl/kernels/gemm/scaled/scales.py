@@ -83,18 +83,19 @@ def scale_at(line, at):
 
 
 @tlx_xdsl.jit
-def staged_scales(scales, stage, k, A_PART: tl.constexpr, B_PART: tl.constexpr, form: tl.constexpr):
-    """`step_scales` of what `load_scales` brought for a consumer's rows and its strips from B_PART on."""
-    ROWS: tl.constexpr = form.tile.rows
-    STRIP_N: tl.constexpr = form.tile.part_n
+def staged_scales(scales, stage, k, CONSUMER: tl.constexpr, form: tl.constexpr):
+    """`step_scales` of what `load_scales` brought for a consumer's rows and strips."""
+    tile: tl.constexpr = form.tile
+    FIRST_ROW: tl.constexpr = CONSUMER * tile.rows if tile.parts == 2 else 0
+    COLUMN: tl.constexpr = CONSUMER * tile.columns if tile.b_parts == 2 else 0
+    BLOCK: tl.constexpr = COLUMN // STEP
+    SECOND_BLOCK: tl.constexpr = (COLUMN + tile.part_n) // STEP
     by_rows, by_blocks = scales.staged
     at = k * scales.strides.b_steps % START
-    rows = tlx.local_load(tlx.local_slice(by_rows[stage], [A_PART * ROWS], [ROWS]))
-    BLOCK: tl.constexpr = B_PART * STRIP_N // STEP
+    rows = tlx.local_load(tlx.local_slice(by_rows[stage], [FIRST_ROW], [tile.rows]))
     first = scale_at(by_blocks[stage * form.blocks + BLOCK], at)
     second = first
-    SECOND_BLOCK: tl.constexpr = (B_PART + 1) * STRIP_N // STEP
-    if form.tile.subtiles == 2 and SECOND_BLOCK != BLOCK:
+    if tile.subtiles == 2 and SECOND_BLOCK != BLOCK:
         second = scale_at(by_blocks[stage * form.blocks + SECOND_BLOCK], at)
     return rows, first, second
 
