@@ -191,6 +191,8 @@ def _memory_of(name: str, value: Any, sources: dict[str, str]) -> Any:
         return value.value
     if isinstance(value, Described) and value.source:
         sources[name] = value.source
+    if isinstance(value, list):  # of the ranks that are simulated
+        return [_memory_of(name, item, sources) for item in cast("list[Any]", value)]
     if isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)
         found = [_memory_of(f"{name}[{at}]", item, sources) for at, item in enumerate(items)]

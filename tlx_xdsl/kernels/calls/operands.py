@@ -92,6 +92,22 @@ def taken(value: Any) -> Any:
     return value
 
 
+def check_type(each: Operand, expected: Sequence[str], names: str = "") -> None:
+    """Refuse an operand of another type; `names` are those of the types, for errors. Raises TypeError."""
+    if each.dtype not in expected:
+        names = names or " or ".join(expected)
+        raise TypeError(f"{each.what}: expected elements of type {names}, got {each.value.dtype}")
+
+
+def check_contiguous(each: Operand) -> None:
+    """Refuse elements that do not lie row after row. Raises ValueError."""
+    expected = 1
+    for extent, stride in zip(reversed(each.shape), reversed(each.strides), strict=True):
+        if extent > 1 and stride != expected and 0 not in each.shape:
+            raise ValueError(f"{each.what}: expected contiguous elements, got the strides {each.strides}")
+        expected *= extent
+
+
 def check_types(operands: Sequence[Operand], expected: Sequence[str]) -> None:
     """Refuse operands of other types, of different types or in different places.
 
@@ -99,8 +115,7 @@ def check_types(operands: Sequence[Operand], expected: Sequence[str]) -> None:
     """
     first = operands[0]
     for each in operands:
-        if each.dtype not in expected:
-            raise TypeError(f"{each.what}: expected elements of type {' or '.join(expected)}, got {each.value.dtype}")
+        check_type(each, expected)
         if each.dtype != first.dtype:
             raise TypeError(f"{each.what}: expected {first.value.dtype} as '{first.name}' has, got {each.value.dtype}")
     check_places(operands)

@@ -25,6 +25,7 @@ from tlx_xdsl.kernels.calls.operands import (
     check_alignment,
     check_places,
     check_shape,
+    check_type,
     check_types,
     describe,
     described,
@@ -225,8 +226,7 @@ def read_problem(function: str, x: Any, w: Any, offsets: Any, dtypes: Sequence[s
     left, right, ends = operand(function, "x", x), operand(function, "w", w), operand(function, "offsets", offsets)
     check_types((left, right), dtypes)
     check_places((left, ends))
-    if ends.dtype != "i32":
-        raise TypeError(f"{ends.what}: expected elements of type int32, got {ends.value.dtype}")
+    check_type(ends, ("i32",), "int32")
     if len(ends.shape) != 1 or (ends.shape[0] > 1 and ends.strides != (1,)):
         raise ValueError(
             f"{ends.what}: expected one contiguous dimension, got the shape {ends.shape} and the strides {ends.strides}"

@@ -16,6 +16,7 @@ from tlx_xdsl.kernels.calls.launching import Launch
 from tlx_xdsl.kernels.calls.operands import (
     TMA_ALIGNMENT,
     Operand,
+    check_contiguous,
     check_places,
     check_shape,
     check_types,
@@ -119,14 +120,8 @@ def _problem(x: Any, w: Any, offsets: Any, scale_x: Any, scale_w: Any) -> tuple[
     by_rows, by_columns = operand(_NAME, "scale_x", scale_x), operand(_NAME, "scale_w", scale_w)
     check_types((by_rows, by_columns), ("fp32",))
     check_places((problem.x, by_rows))
-    _check_scales(by_rows, (problem.x.shape[0],), "rows of 'x'")
-    _check_scales(by_columns, (problem.groups, problem.w.shape[2]), "groups, columns of 'w'")
+    check_shape(by_rows, (problem.x.shape[0],), "rows of 'x'")
+    check_shape(by_columns, (problem.groups, problem.w.shape[2]), "groups, columns of 'w'")
+    for each in (by_rows, by_columns):
+        check_contiguous(each)
     return problem, by_rows, by_columns
-
-
-def _check_scales(each: Operand, shape: tuple[int, ...], why: str) -> None:
-    check_shape(each, shape, why)
-    distances = (each.shape[-1], 1)[-len(shape) :]
-    strides = zip(each.shape, each.strides, distances, strict=True)
-    if any(extent > 1 and found != wanted for extent, found, wanted in strides):
-        raise ValueError(f"{each.what}: expected contiguous memory, got the strides {each.strides}")

@@ -10,6 +10,7 @@ from tlx_xdsl.kernels.calls.operands import (
     Operand,
     check_product,
     check_shape,
+    check_type,
     describe,
     described_rows,
     is_aligned,
@@ -38,8 +39,7 @@ def factors(a: Any, b: Any) -> tuple[Operand, Operand]:
         (left, (*DTYPES, *WIDE_DTYPES), "float8_e4m3fn, float8_e5m2, bfloat16 or float16"),
         (right, DTYPES, "float8_e4m3fn or float8_e5m2"),
     ):
-        if each.dtype not in dtypes:
-            raise TypeError(f"{each.what}: expected elements of type {names}, got {each.value.dtype}")
+        check_type(each, dtypes, names)
     check_product(left, right)
     return left, right
 
@@ -47,8 +47,7 @@ def factors(a: Any, b: Any) -> tuple[Operand, Operand]:
 def result(left: Operand, right: Operand, out: Any) -> Operand:
     """C. Raises TypeError for its type, ValueError for its shape."""
     found = operand(NAME, "out", out)
-    if found.dtype not in OUT_DTYPES:
-        raise TypeError(f"{found.what}: expected elements of type {' or '.join(OUT_DTYPES)}, got {found.value.dtype}")
+    check_type(found, OUT_DTYPES)
     check_shape(found, (left.shape[0], right.shape[1]), "rows of 'a', columns of 'b'")
     return found
 
@@ -59,8 +58,7 @@ def scales(name: str, value: Any) -> Operand:
     if not hasattr(value, "__setitem__"):
         # A number of numpy's has a type and a shape, but no memory that a kernel could read.
         raise TypeError(f"{found.what}: expected a tensor, got {type(value).__name__}")
-    if found.dtype != "fp32":
-        raise TypeError(f"{found.what}: expected elements of type float32, got {value.dtype}")
+    check_type(found, ("fp32",), "float32")
     return found
 
 
