@@ -186,6 +186,8 @@ class Launches:
 
 def _memory_of(name: str, value: Any, sources: dict[str, str]) -> Any:
     """Return an argument with the memory of the operands in it, whose names are put among the sources."""
+    if isinstance(value, int):
+        return value
     if isinstance(value, Operand):
         sources[name] = value.name
         return value.value

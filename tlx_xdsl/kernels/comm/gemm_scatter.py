@@ -16,7 +16,7 @@ kernel is `gemm.persistent`, without clusters, with another order of tiles and a
 * `staging` and `outgoing` are no matrices, but parts of a tile, as they lie in shared memory: [source][tile][consumer].
 * Reuse. Nothing is stored to a rank before it has begun this launch (`began`): it then has read what came in the last.
 
-In turn. Where a tile is one consumer's (`pingpong`), each has every second tile, as in `gemm.pingpong`: one sends its
+In turn. Where a tile is one consumer's (`pingpong`), each has every second tile, as in `gemm.persistent`: one sends its
 tile, or adds what the others have sent, while the other multiplies. Pays where K, of which each rank has a part, is
 short.
 

@@ -91,8 +91,8 @@ class Problem:
         values["sizes"] = sizes_of((m, n, k), tiles, config.group_m)
         if choice.split > 1:
             values["SHARE"] = choice.share
-            launch = self._launch(gemm_split, (choice.ctas,), values, {"FORM": form, "SPLIT": choice.split})
-            return (replace(launch, cluster=(choice.split, 1, 1)),)
+            constants = {"FORM": form, "SPLIT": choice.split}
+            return (self._launch(gemm_split, (choice.ctas,), values, constants, cluster=(choice.split, 1, 1)),)
         values["stream"], reduced = None, ()
         if choice.streamed:
             count = tiles[0] * tiles[1]
@@ -102,8 +102,8 @@ class Problem:
             desc = describe(sums, sums.shape, (config.tile_n, 1), (config.rows, width), WORKSPACE)
             values["stream"] = Stream(divisor(steps), choice.full_rounds, choice.share, steps, desc)
             reduced = (self._reduce(form, values["sizes"], steps, sums, choice.rest(count)),)
-        launch = self._launch(gemm_persistent, (choice.ctas,), values, {"FORM": form})
-        return (replace(launch, cluster=(config.cluster, 1, 1)), *reduced)
+        cluster = (config.cluster, 1, 1)
+        return self._launch(gemm_persistent, (choice.ctas,), values, {"FORM": form}, cluster=cluster), *reduced
 
     def _config(self) -> GemmConfig:
         """The configuration with what its division and the type of C leave of shared memory."""
@@ -141,7 +141,7 @@ class Problem:
             "COLUMNS": columns,
         }
         grid = (tiles, config.shared_m // REDUCED_ROWS, config.tile_n // columns)
-        return replace(self._launch(gemm_reduce, grid, values, constants), aligned=("w",), launch_pdl=True)
+        return self._launch(gemm_reduce, grid, values, constants, aligned=("w",), launch_pdl=True)
 
     @property
     def _by_columns(self) -> bool:
@@ -165,6 +165,6 @@ class Problem:
         return target._replace(rows=finish.rows, columns=finish.columns, matrix=matrix), by_columns
 
     def _launch(
-        self, kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any]
+        self, kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any], **more: Any
     ) -> Launch:
-        return Launch.of(kernel, grid, values, constants, self.left.device)
+        return Launch.of(kernel, grid, values, constants, self.left.device, **more)

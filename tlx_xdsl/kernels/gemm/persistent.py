@@ -178,6 +178,6 @@ def gemm_persistent(a_desc, b_descs, target, sizes, stream, FORM: tl.constexpr):
                     place = slot * TILE.shared_m + rank * TILE.block_m + part * TILE.rows
                     store_partial(sums, stream.sums, out, consumer, place)
                 else:
-                    store_tile(sums, out, consumer, row, off_n, turn)
+                    store_tile(sums, out, consumer, row, off_n, item // 2 if IN_TURN else turn)
                     turn += 1
             tlx.async_descriptor_store_wait(0)
