@@ -14,7 +14,7 @@ from tlx_xdsl.language.tlx.ranks import Peers
 from tlx_xdsl.runtime.driver.host_values import ALIGNED, is_constant, signature_of
 from tlx_xdsl.runtime.kernel import Kernel
 
-from .operands import Operand, torch_module
+from .operands import Described, Operand, torch_module
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.host.kernel import CpuKernel
@@ -40,8 +40,7 @@ class Launch:
 
     `grid` are programs along x, y and z; `constexprs` and `arguments` are by name, the latter in the order of the
     kernel's parameters. `device` is torch's device, None for the CPU. `sources` says for plans (`plans`) which
-    of the function's tensors each tensor or descriptor among the arguments is of, by name; names of arguments that this
-    launch does not have are passed over.
+    of the function's tensors each tensor or descriptor among the arguments is of, by name.
     """
 
     kernel: Kernel
@@ -65,15 +64,20 @@ class Launch:
     @classmethod
     def of(
         cls, kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any],
-        device: Any, sources: Mapping[str, str], aligned: tuple[str, ...] = (), maxnreg: int | None = None,
-        num_warps: int = 4,
+        device: Any, sources: Mapping[str, str] | None = None, aligned: tuple[str, ...] = (),
+        maxnreg: int | None = None, **more: Any,
     ) -> Launch:  # fmt: skip
-        """A launch with `values` in any order, of which those that are None are constants."""
+        """A launch with `values` in any order, of which those that are None are constants; `more` are other fields.
+
+        Operands, which stand for their memory, and descriptors of operands are sources by themselves.
+        """
+        found = dict(sources or {})
         order = {name: at for at, name in enumerate(kernel.arg_names)}
-        there = {name: values[name] for name in sorted(values, key=order.__getitem__) if values[name] is not None}
-        absent = {name: None for name, value in values.items() if value is None}
+        given = {name: _memory_of(name, values[name], found) for name in sorted(values, key=order.__getitem__)}
+        there = {name: value for name, value in given.items() if value is not None}
+        absent = dict.fromkeys(given.keys() - there.keys())
         constexprs = {**constants, **absent}
-        return cls(kernel, grid, there, constexprs, device, num_warps, sources, aligned=aligned, maxnreg=maxnreg)
+        return cls(kernel, grid, there, constexprs, device, sources=found, aligned=aligned, maxnreg=maxnreg, **more)
 
     @property
     def signature(self) -> dict[str, Signature]:
@@ -178,6 +182,24 @@ class Launches:
         results = [part.interpret(**options) for part in self.parts]
         warnings = tuple(warning for result in results for warning in result.warnings)
         return replace(results[-1], warnings=warnings)
+
+
+def _memory_of(name: str, value: Any, sources: dict[str, str]) -> Any:
+    """Return an argument with the memory of the operands in it, whose names are put among the sources."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Operand):
+        sources[name] = value.name
+        return value.value
+    if isinstance(value, Described) and value.source:
+        sources[name] = value.source
+    if isinstance(value, list):  # of the ranks that are simulated
+        return [_memory_of(name, item, sources) for item in cast("list[Any]", value)]
+    if isinstance(value, tuple):
+        items = cast("tuple[Any, ...]", value)
+        found = [_memory_of(f"{name}[{at}]", item, sources) for at, item in enumerate(items)]
+        return cast("Any", type(items))(*found) if hasattr(items, "_fields") else tuple(found)
+    return value
 
 
 def leaves(arguments: Mapping[str, Any], *, with_tables: bool = True) -> list[tuple[str, Any]]:

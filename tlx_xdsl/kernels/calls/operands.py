@@ -92,6 +92,22 @@ def taken(value: Any) -> Any:
     return value
 
 
+def check_type(each: Operand, expected: Sequence[str], names: str = "") -> None:
+    """Refuse an operand of another type; `names` are those of the types, for errors. Raises TypeError."""
+    if each.dtype not in expected:
+        names = names or " or ".join(expected)
+        raise TypeError(f"{each.what}: expected elements of type {names}, got {each.value.dtype}")
+
+
+def check_contiguous(each: Operand) -> None:
+    """Refuse elements that do not lie row after row. Raises ValueError."""
+    expected = 1
+    for extent, stride in zip(reversed(each.shape), reversed(each.strides), strict=True):
+        if extent > 1 and stride != expected and 0 not in each.shape:
+            raise ValueError(f"{each.what}: expected contiguous elements, got the strides {each.strides}")
+        expected *= extent
+
+
 def check_types(operands: Sequence[Operand], expected: Sequence[str]) -> None:
     """Refuse operands of other types, of different types or in different places.
 
@@ -99,8 +115,7 @@ def check_types(operands: Sequence[Operand], expected: Sequence[str]) -> None:
     """
     first = operands[0]
     for each in operands:
-        if each.dtype not in expected:
-            raise TypeError(f"{each.what}: expected elements of type {' or '.join(expected)}, got {each.value.dtype}")
+        check_type(each, expected)
         if each.dtype != first.dtype:
             raise TypeError(f"{each.what}: expected {first.value.dtype} as '{first.name}' has, got {each.value.dtype}")
     check_places(operands)
@@ -208,19 +223,28 @@ def transposed(each: Operand) -> Operand:
     return replace(each, value=value, shape=(*groups, columns, rows), strides=(*distances, right, down))
 
 
-def describe(value: Any, shape: Sequence[int], strides: Sequence[int], block: Sequence[int]) -> TensorDescriptor:
+@dataclass
+class Described(TensorDescriptor):
+    """A descriptor that knows by which name a plan has its memory (`Launch.sources`), "" for none."""
+
+    source: str = ""
+
+
+def describe(
+    value: Any, shape: Sequence[int], strides: Sequence[int], block: Sequence[int], source: str = ""
+) -> Described:  # fmt: skip
     """A descriptor of a tensor as the kernel sees it."""
-    return TensorDescriptor(value, list(shape), list(strides), list(block))
+    return Described(value, list(shape), list(strides), list(block), source=source)
 
 
-def described_rows(each: Operand, block: Sequence[int]) -> TensorDescriptor | None:
+def described_rows(each: Operand, block: Sequence[int]) -> Described | None:
     """A descriptor of what lies by rows, None for another order. Raises ValueError where TMA can't start."""
     check_alignment(each)
     strides = row_strides(each)
-    return None if strides is None else describe(each.value, each.shape, strides, block)
+    return None if strides is None else describe(each.value, each.shape, strides, block, each.name)
 
 
-def described(each: Operand, block: tuple[int, ...]) -> tuple[TensorDescriptor, bool]:
+def described(each: Operand, block: tuple[int, ...]) -> tuple[Described, bool]:
     """A descriptor of matrices for tiles of such rows and columns, and whether it is of the transposed ones.
 
     Raises ValueError for memory that TMA can't read.

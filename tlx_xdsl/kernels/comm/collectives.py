@@ -13,12 +13,12 @@ from typing import Any, Literal
 from tlx_xdsl.runtime.ranks.engine import Ranks
 
 from ..calls.launching import multiprocessors
-from ..calls.operands import Operand, check_types, is_aligned
+from ..calls.operands import Operand, check_contiguous, check_types, is_aligned
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..operators import comm as operators
 from . import reduce
-from .launches import call, check_contiguous, here, launch_on, memory, operands_of, pads_of, results
+from .launches import call, here, launch_on, memory, operands_of, pads_of, results
 
 kernels: Any = reduce
 
@@ -158,8 +158,8 @@ def _rounded(count: int) -> int:
     return -(-count // _UNIT) * _UNIT
 
 
-def gather_launch(ranks: Ranks, given: Sequence[Operand], out: Sequence[Operand], part: int, source: str = "x") -> Any:
-    """The launch of `all_gather` of `part` elements of each rank; `source` is the name of its tensor in the plan."""
+def gather_launch(ranks: Ranks, given: Sequence[Operand], out: Sequence[Operand], part: int) -> Any:
+    """The launch of `all_gather` of `part` elements of each rank."""
     length = _rounded(part)
     block, programs = _division(given[0], part)
     dtype, world = given[0].value.dtype, ranks.world_size
@@ -172,9 +172,9 @@ def gather_launch(ranks: Ranks, given: Sequence[Operand], out: Sequence[Operand]
 
     staging, pads = memory(ranks, ("all_gather", part, str(dtype)), make)
     return launch_on(
-        ranks, kernels.all_gather, programs, {"x": [each.value for each in given], "out": [each.value for each in out]},
+        ranks, kernels.all_gather, programs, {"x": given, "out": out},
         {"staging": staging, "pads": pads, "part": part, "length": length}, {"BLOCK": block}, given[0],
-        {"x": source, "out": "out"}, aligned=_aligned(given, out, {"part": part, "length": length}), num_warps=_WARPS,
+        aligned=_aligned(given, out, {"part": part, "length": length}), num_warps=_WARPS,
     )  # fmt: skip
 
 
@@ -198,8 +198,7 @@ def _launch(kernel: Any, ranks: Ranks, given: Sequence[Operand], out: Sequence[O
     shared = memory(ranks, (kernel.source.name, count, str(dtype)), make)
     numbers = {"n": count, "length" if one_shot else "part": part}
     return launch_on(
-        ranks, kernel, programs, {"x": [each.value for each in given], "out": [each.value for each in out]},
-        {**shared, **numbers}, {"BLOCK": block}, given[0], {"x": "x", "out": "out"},
+        ranks, kernel, programs, {"x": given, "out": out}, {**shared, **numbers}, {"BLOCK": block}, given[0],
         aligned=_aligned(given, out, numbers), num_warps=_WARPS,
     )  # fmt: skip
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from tlx_xdsl.runtime.ranks.engine import Ranks
 
 from ..calls.launching import Launch, multiprocessors
-from ..calls.operands import Operand, check_shape, check_types, empty, operand
+from ..calls.operands import Operand, check_contiguous, check_shape, check_types, empty, operand
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from . import experts as _experts
-from .launches import call, check_contiguous, here, launch_on, local, operands_of, pads_of, results, values_of
+from .launches import call, here, launch_on, local, operands_of, pads_of, results, values_of
 
 kernels: Any = _experts
 
@@ -146,7 +146,7 @@ def _prepare_dispatch(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Pre
     send = launch_on(
         ranks, kernels.dispatch, exchange.programs,
         {
-            "x": [each.value for each in rows], "experts": chosen_values, "places": numbered,
+            "x": rows, "experts": chosen_values, "places": numbered,
             "counts": exchange._counts,
         },
         {**shared, **memory, **exchange._sizes()}, exchange._constants(), rows[0], sources,
@@ -169,9 +169,9 @@ def _prepare_combine(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prep
     launch = launch_on(
         ranks, kernels.combine, exchange.programs,
         {
-            "y": [each.value for each in given], "weights": [each.value for each in factors],
+            "y": given, "weights": factors,
             "experts": values_of(ranks, "Exchange", "experts", experts),
-            "places": values_of(ranks, "Exchange", "places", places), "out": [each.value for each in made],
+            "places": values_of(ranks, "Exchange", "places", places), "out": made,
         },
         {
             "arrived": exchange.arrived, "back": exchange.back, "pads": exchange.return_pads,

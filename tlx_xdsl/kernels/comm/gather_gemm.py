@@ -1,7 +1,7 @@
 """All-gather + GEMM in one kernel for Hopper: `all_gather_gemm`.
 
 Rank r has rows r of A, M of them, and its own B (K, N); it gets all of A times its B: (world * M, N). The kernel is
-`gemm.cooperative`, without clusters, with another order of tiles and one more task.
+`gemm.persistent`, without clusters, with another order of tiles and one more task.
 
 * Copiers, up to 3 warps of each program (a warp group with the producer's), store the rank's rows of A to all others,
   piece by piece: the rank before it gets them first, then the one before that. So at no time do two ranks store to one,
@@ -31,8 +31,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..gemm.device import divided, load_step, multiply_tile, ring_of, tile_offsets, tile_rings, wait_for_stage
-from ..gemm.epilogue import Result, result_buffers, store_tile
+from ..gemm.device import divided, load_step, multiply_tile, tile_offsets, wait_for_stage
+from ..gemm.epilogue import Target, ring_and_result, store_tile
 from ..rings import next_place
 from .signals import FIRST, after, announce_launch, count_program, counters, launch_number, publish
 
@@ -184,10 +184,7 @@ def all_gather_gemm(
     chunks = chunks_of(K, CHUNK)
     steps = num_k // chunks
 
-    tiles = tile_rings(tlx.dtype_of(a_desc), FORM)
-    c = result_buffers(tlx.dtype_of(c_desc), FORM)
-    ring = ring_of(tiles, FORM)
-    out = Result(c_desc, None, 0, 0, (), (), None, sizes, FORM, c, None)
+    ring, out = ring_and_result(a_desc, Target(c_desc), sizes, FORM)
     # Two consumers have the registers of a thread block of three warp groups, of which the last is for the other tasks.
     with tlx.async_tasks(no_ending_cluster_sync=True):
         with tlx.async_task("default"):  # the first consumer

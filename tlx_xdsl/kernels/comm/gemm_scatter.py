@@ -1,7 +1,7 @@
 """GEMM + reduce-scatter in one kernel for Hopper: `gemm_reduce_scatter`.
 
 Rank r has A (M, K / world) and B (K / world, N), and gets rows r of the sum over ranks of A @ B: M / world of them. The
-kernel is `gemm.cooperative`, without clusters, with another order of tiles and another epilogue.
+kernel is `gemm.persistent`, without clusters, with another order of tiles and another epilogue.
 
 * Order. A rank begins with the tiles of the next rank and ends with its own. So what it sends is under way while it
   multiplies, no two ranks send to one at a time, and what it needs for its own tiles was sent a round of tiles ago.
@@ -16,7 +16,7 @@ kernel is `gemm.cooperative`, without clusters, with another order of tiles and 
 * `staging` and `outgoing` are no matrices, but parts of a tile, as they lie in shared memory: [source][tile][consumer].
 * Reuse. Nothing is stored to a rank before it has begun this launch (`began`): it then has read what came in the last.
 
-In turn. Where a tile is one consumer's (`pingpong`), each has every second tile, as in `gemm.pingpong`: one sends its
+In turn. Where a tile is one consumer's (`pingpong`), each has every second tile, as in `gemm.persistent`: one sends its
 tile, or adds what the others have sent, while the other multiplies. Pays where K, of which each rank has a part, is
 short.
 
@@ -36,18 +36,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..gemm.device import (
-    divided,
-    load_steps,
-    multiply_in_turn,
-    multiply_tile,
-    released,
-    ring_of,
-    tile_offsets,
-    tile_rings,
-    waited,
-)
-from ..gemm.epilogue import halves
+from ..gemm.device import by_parts, divided, load_steps, multiply_item, ring_of, tile_offsets, tile_rings
 from .signals import FIRST, announce_launch, count_program, counters, launch_number
 
 COPIED = tl.constexpr(1024)
@@ -98,24 +87,18 @@ def owner_and_tile(item, exchange):
 
 
 @tlx_xdsl.jit
-def send_parts(sums, target, exchange, consumer: tl.constexpr, NUMBER: tl.constexpr):
-    """Store sums to `target`, in parts of a tile, NUMBER the first, through the consumer's buffers."""
-    PART_N: tl.constexpr = exchange.form.tile.part_n
+def send_part(sums, _, state, consumer: tl.constexpr, NUMBER: tl.constexpr):
+    """Store part NUMBER of a tile's sums to `target`, through the consumer's buffers."""
+    target, exchange = state
     BUFFERS: tl.constexpr = exchange.form.tile.buffers
-    COLUMNS: tl.constexpr = sums[0].shape[1]
-    if COLUMNS > PART_N:
-        lefts, rights = halves(sums)
-        send_parts(lefts, target, exchange, consumer, NUMBER)
-        send_parts(rights, target, exchange, consumer, NUMBER + COLUMNS // 2 // PART_N)
-    else:
-        dtype: tl.constexpr = tlx.dtype_of(exchange.wire)
-        ELEMENTS: tl.constexpr = sums[0].shape[0] * PART_N
-        if NUMBER >= BUFFERS:
-            tlx.async_descriptor_store_wait(BUFFERS - 1)
-        buffer = exchange.wire[consumer * BUFFERS + NUMBER % BUFFERS]
-        tlx.local_store(buffer, sums[0].to(dtype))
-        tlx.fence_async_shared()
-        tlx.async_store(target + NUMBER * ELEMENTS, buffer, ELEMENTS * tlx.size_of(dtype))
+    dtype: tl.constexpr = tlx.dtype_of(exchange.wire)
+    ELEMENTS: tl.constexpr = sums[0].shape[0] * sums[0].shape[1]
+    if NUMBER >= BUFFERS:
+        tlx.async_descriptor_store_wait(BUFFERS - 1)
+    buffer = exchange.wire[consumer * BUFFERS + NUMBER % BUFFERS]
+    tlx.local_store(buffer, sums[0].to(dtype))
+    tlx.fence_async_shared()
+    tlx.async_store(target + NUMBER * ELEMENTS, buffer, ELEMENTS * tlx.size_of(dtype))
 
 
 @tlx_xdsl.jit
@@ -154,38 +137,30 @@ def load_parts(exchange, place, first):
 
 
 @tlx_xdsl.jit
-def add_parts(sums, exchange, place, first, turn, out_desc, c, row, column, NUMBER: tl.constexpr):
-    """Add to sums what others have sent, in the order of ranks, and store that: parts NUMBER and so on of a tile."""
+def add_part(sums, column, state, first: tl.constexpr, NUMBER: tl.constexpr):
+    """Add to part NUMBER of a tile's sums what others have sent, in the order of ranks, and store that."""
+    exchange, place, turn, out_desc, c, row = state
     config: tl.constexpr = exchange.form.tile
     BUFFERS: tl.constexpr = config.buffers
     SOURCES: tl.constexpr = tlx.world_size(exchange.pads) - 1
     ITEMS: tl.constexpr = config.block_n // config.part_n * SOURCES
-    COLUMNS: tl.constexpr = sums[0].shape[1]
-    if config.part_n < COLUMNS:
-        HALF: tl.constexpr = COLUMNS // 2
-        lefts, rights = halves(sums)
-        add_parts(lefts, exchange, place, first, turn, out_desc, c, row, column, NUMBER)
-        add_parts(
-            rights, exchange, place, first, turn, out_desc, c, row, column + HALF, NUMBER + HALF // config.part_n
-        )  # fmt: skip
-    else:
-        rank = exchange.rank
-        own = sums[0]
-        total = tl.where(rank == 0, own, 0.0)
-        for other in range(SOURCES):
-            item = NUMBER * SOURCES + other
-            index = first + item % BUFFERS
-            tlx.barrier_wait(exchange.came[index], (turn + item // BUFFERS) & 1)
-            total += tlx.local_load(exchange.wire[index]).to(tl.float32)
-            total = tl.where(rank == other + 1, total + own, total)
-            if item + BUFFERS < ITEMS:
-                # All threads have read the buffer, so it can be loaded again.
-                tl.debug_barrier()
-                load_part(exchange, place, first, item + BUFFERS)
-        tlx.async_descriptor_store_wait(0)
-        tlx.local_store(c, total.to(tlx.dtype_of(c)))
-        tlx.fence_async_shared()
-        tlx.async_descriptor_store(out_desc, c, [row, column])
+    rank = exchange.rank
+    own = sums[0]
+    total = tl.where(rank == 0, own, 0.0)
+    for other in range(SOURCES):
+        item = NUMBER * SOURCES + other
+        index = first + item % BUFFERS
+        tlx.barrier_wait(exchange.came[index], (turn + item // BUFFERS) & 1)
+        total += tlx.local_load(exchange.wire[index]).to(tl.float32)
+        total = tl.where(rank == other + 1, total + own, total)
+        if item + BUFFERS < ITEMS:
+            # All threads have read the buffer, so it can be loaded again.
+            tl.debug_barrier()
+            load_part(exchange, place, first, item + BUFFERS)
+    tlx.async_descriptor_store_wait(0)
+    tlx.local_store(c, total.to(tlx.dtype_of(c)))
+    tlx.fence_async_shared()
+    tlx.async_descriptor_store(out_desc, c, [row, column])
 
 
 @tlx_xdsl.jit
@@ -296,15 +271,11 @@ def scatter_tiles(ring, exchange, out_desc, c, sizes, items, num_k, consumer: tl
                 load_parts(exchange, place, FIRST_BUFFER)
             else:
                 ask_for_parts(exchange, item)
-        if IN_TURN:
-            sums, last = multiply_in_turn(ring, item, items, num_k, consumer)
-            sums = waited(sums, 0)
-            released(ring, last)
-        else:
-            sums, stage, phase = multiply_tile(ring, stage, phase, 0, num_k, PART)
+        sums, stage, phase = multiply_item(ring, stage, phase, item, items, 0, num_k, consumer)
         if owner == rank:
             row = off_m + PART * config.rows
-            add_parts(sums, exchange, place, FIRST_BUFFER, turn, out_desc, c[consumer], row, off_n, 0)
+            state = (exchange, place, turn, out_desc, c[consumer], row)
+            by_parts(sums, off_n, add_part, state, FIRST_BUFFER, config.part_n)
             # All threads have read all buffers.
             tl.debug_barrier()
             turn += config.block_n // config.part_n * SOURCES // BUFFERS
@@ -313,7 +284,7 @@ def scatter_tiles(ring, exchange, out_desc, c, sizes, items, num_k, consumer: tl
             stored, slot_phase = tlx.get_bufidx_phase(item, SLOTS)
             tlx.barrier_wait(exchange.free[stored], slot_phase ^ 1)
             target = outgoing_tile(exchange, stored) + PART * (config.rows * config.block_n)
-            send_parts(sums, target, exchange, consumer, 0)
+            by_parts(sums, 0, send_part, (target, exchange), consumer, config.part_n)
     hand_over(exchange.ready, stored)
     tlx.async_descriptor_store_wait(0)
 

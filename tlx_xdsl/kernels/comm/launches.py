@@ -82,15 +82,6 @@ def operands_of(ranks: Ranks, function: str, name: str, given: Any) -> list[Oper
     return found
 
 
-def check_contiguous(each: Operand) -> None:
-    """Refuse what does not lie row after row. Raises ValueError."""
-    expected = 1
-    for extent, stride in zip(reversed(each.shape), reversed(each.strides), strict=True):
-        if extent != 1 and stride != expected:
-            raise ValueError(f"{each.what}: expected a contiguous tensor, got the strides {each.strides}")
-        expected *= extent
-
-
 def results(given: Sequence[Operand], asked: Any, ranks: Ranks, shape: tuple[int, ...]) -> list[Operand]:
     """The results, which are made where none are asked for: of the type of `given`, on each rank."""
     first = given[0]
@@ -117,8 +108,8 @@ def local(ranks: Ranks, symmetric: Any) -> list[Any]:
 
 def launch_on(
     ranks: Ranks, kernel: Any, programs: int, of_ranks: Mapping[str, Sequence[Any]], shared: Mapping[str, Any],
-    constants: Mapping[str, Any], like: Operand, sources: Mapping[str, str], *, aligned: tuple[str, ...] = (),
-    num_warps: int = 4,
+    constants: Mapping[str, Any], like: Operand, sources: Mapping[str, str] | None = None, *,
+    aligned: tuple[str, ...] = (), num_warps: int = 4,
 ) -> Launch:  # fmt: skip
     """A launch of a kernel whose arguments `of_ranks` have a value for each rank that is here.
 

@@ -7,12 +7,13 @@ are in `gather_gemm` and `gemm_scatter`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tlx_xdsl.runtime.ranks.engine import Ranks
 
 from ..calls.launching import Launch, multiprocessors
-from ..calls.operands import Operand, check_product, check_types, describe, described, empty
+from ..calls.operands import Operand, check_contiguous, check_product, check_types, describe, described, empty
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..gemm.dense import gemm
@@ -23,7 +24,7 @@ from .collectives import all_gather, all_reduce, gather_launch
 from .config import ProductConfig
 from .gather_gemm import COPIED, all_gather_gemm as gather_kernel
 from .gemm_scatter import SLOTS, gemm_reduce_scatter as scatter_kernel
-from .launches import call, check_contiguous, here, launch_on, local, memory, operands_of, pads_of, results, values_of
+from .launches import call, here, launch_on, local, memory, operands_of, pads_of, results, values_of
 
 DTYPES = ("fp16", "bf16")
 
@@ -139,7 +140,7 @@ def _prepare_scatter(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prep
     left, right = _factors("gemm_reduce_scatter", tensors, ranks)
     out = results(left, tensors[2], ranks, (_rows(left[0], ranks), right[0].shape[1]))
     found = {"a": tensors[0], "b": tensors[1], "out": here(ranks, [each.value for each in out])}
-    launch, found["outgoing"] = _scatter(ranks, left, right, out, config, "out")
+    launch, found["outgoing"] = _scatter(ranks, left, right, out, config)
     return Prepared(found, (launch,))
 
 
@@ -152,7 +153,7 @@ def _rows(left: Operand, ranks: Ranks) -> int:
 
 def _scatter(
     ranks: Ranks, left: Sequence[Operand], right: Sequence[Operand], out: Sequence[Operand],
-    config: ProductConfig | None, source: str,
+    config: ProductConfig | None,
 ) -> tuple[Launch, list[Any]]:  # fmt: skip
     m, (k, n), world = _rows(left[0], ranks), right[0].shape, ranks.world_size
     wide, other = SCATTER
@@ -180,7 +181,7 @@ def _scatter(
         },
         {"staging": staging, "pads": pads, **sizes},
         {"FORM": Form(tile.tile, a_columns, b_columns), "COPY_WARPS": 2 if _way(world, k) > _HURRIED else 1}, left[0],
-        {"a_desc": "a", "b_desc": "b", "out_desc": source, "outgoing": "outgoing"}, aligned=("outgoing",),
+        {"outgoing": "outgoing"}, aligned=("outgoing",),
     )  # fmt: skip
     return launch, here(ranks, outgoing)
 
@@ -202,8 +203,9 @@ def _prepare_all_reduce(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> P
     )
     found = {"a": tensors[0], "b": tensors[1], "out": here(ranks, [each.value for each in out])}
     found["own"] = here(ranks, [each.value for each in kept])
-    first, found["outgoing"] = _scatter(ranks, left, right, kept, config, "own")
-    return Prepared(found, (first, gather_launch(ranks, kept, out, kept[0].shape[0] * shape[1], "own")))
+    own = [replace(each, name="own") for each in kept]
+    first, found["outgoing"] = _scatter(ranks, left, right, own, config)
+    return Prepared(found, (first, gather_launch(ranks, own, out, own[0].shape[0] * shape[1])))
 
 
 # --- all-gather + GEMM ------------------------------------------------------------------------------------------------
@@ -273,16 +275,17 @@ def _prepare_gather(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepa
     launch = launch_on(
         ranks, gather_kernel, programs,
         {
-            "a": [each.value for each in left], "a_desc": _by_rows(left, (rows, tile.block_k)), "b_desc": b_descs,
-            "gathered_desc": [describe(each, (m * world, k), (k, 1), (rows, tile.block_k)) for each in values],
+            "a": left, "a_desc": _by_rows(left, (rows, tile.block_k)), "b_desc": b_descs,
+            "gathered_desc": [
+                describe(each, (m * world, k), (k, 1), (rows, tile.block_k), "gathered") for each in values
+            ],
             "c_desc": _by_rows(out, (rows, tile.part_n)),
         },
         {"gathered": gathered, "pads": pads, **sizes, "BAND": band},
         {
             "FORM": Form(tile.tile, b_columns=b_columns), "PIECE": piece, "CHUNK": chunk, "COPIED": copied,
             "TOGETHER": together, "COPIERS": copiers,
-        }, left[0],
-        {"a": "a", "a_desc": "a", "b_desc": "b", "gathered_desc": "gathered", "c_desc": "out"}, aligned=("a",),
+        }, left[0], aligned=("a",),
     )  # fmt: skip
     return Prepared({**found, "gathered": here(ranks, values)}, (launch,))
 

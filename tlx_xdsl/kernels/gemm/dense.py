@@ -8,7 +8,7 @@ TMA, whichever should be faster (`unaligned`).
     c = gemm(a, b, epilogue="bias_gelu", columns=(bias,))       # `epilogues.EPILOGUES`, or a function of yours
     launch = gemm_launch(a, b, c).bind()                        # the same, to be repeated: launch()
 
-The kernels are in `cooperative`, `pingpong` and `split`, the choice in `config`. Arrays of numpy,
+The kernels are in `persistent` and `split`, the choice in `config`. Arrays of numpy,
 and torch's tensors on the CPU, are multiplied by the interpreter, which is for looking, not for speed.
 """
 
@@ -25,6 +25,7 @@ from ..calls.operands import (
     check_places,
     check_product,
     check_shape,
+    check_type,
     check_types,
     empty,
     operand,
@@ -167,8 +168,7 @@ def _columns(right: Operand, finish: Finish) -> int:
 
 def _target(left: Operand, right: Operand, out: Any, finish: Finish) -> Operand:
     target = operand("gemm", "out", out)
-    if target.dtype not in OUT_DTYPES:
-        raise TypeError(f"{target.what}: expected elements of type {' or '.join(OUT_DTYPES)}, got {target.value.dtype}")
+    check_type(target, OUT_DTYPES)
     check_places((left, target, *finish.rows, *finish.columns))
     columns = _columns(right, finish)
     check_shape(target, (left.shape[0], columns), "rows of 'a', columns of 'b'")
@@ -226,8 +226,7 @@ def _vector(name: str, value: Any) -> Operand:
     each = operand("gemm", name, value)
     if len(each.shape) != 1:
         raise ValueError(f"{each.what}: expected 1 dimension, got the shape {each.shape}")
-    if each.dtype not in OUT_DTYPES:
-        raise TypeError(f"{each.what}: expected elements of type {' or '.join(OUT_DTYPES)}, got {value.dtype}")
+    check_type(each, OUT_DTYPES)
     if each.shape[0] > 1 and each.strides[0] != 1:
         raise ValueError(f"{each.what}: expected contiguous elements, got the stride {each.strides[0]}")
     return each

@@ -228,13 +228,59 @@ def multiply_in_turn(ring, tile, tiles, steps, CONSUMER: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def store_part(part, c_desc, buffer, row, column, IS_FREE: tl.constexpr):
-    """Store columns of C from registers, through a buffer that only this task uses."""
+def multiply_item(ring, stage, phase, item, items, first, last, CONSUMER: tl.constexpr):
+    """The sums of a consumer's part of a program's item by either schedule, and the next place in the ring.
+
+    In turns there are whole tiles alone, and the place follows from their number.
+    """
+    if ring.form.tile.schedule == "pingpong":
+        sums, before = multiply_in_turn(ring, item, items, last, CONSUMER)
+        sums = waited(sums, 0)
+        released(ring, before)
+        return sums, stage, phase
+    return multiply_tile(ring, stage, phase, first, last, CONSUMER)
+
+
+@tlx_xdsl.jit
+def halves(blocks):
+    """The left halves and the right halves of blocks."""
+    lefts, rights = (), ()
+    for index in tl.static_range(len(blocks)):
+        block = blocks[index]
+        ROWS: tl.constexpr = block.shape[0]
+        HALF: tl.constexpr = block.shape[1] // 2
+        left, right = tl.split(tl.permute(tl.reshape(block, (ROWS, 2, HALF)), (0, 2, 1)))
+        lefts = (*lefts, left)
+        rights = (*rights, right)
+    return lefts, rights
+
+
+@tlx_xdsl.jit
+def by_parts(
+    blocks, column, finish: tl.constexpr, state, FIXED: tl.constexpr, WIDTH: tl.constexpr, PART: tl.constexpr = 0
+):  # fmt: skip
+    """Call `finish(blocks, column, state, FIXED, PART)` for each part of WIDTH columns, from left to right.
+
+    `column` is that of the first one, PART its number. FIXED is what `finish` has to know when it is compiled.
+    """
+    COLUMNS: tl.constexpr = blocks[0].shape[1]
+    if COLUMNS > WIDTH:
+        HALF: tl.constexpr = COLUMNS // 2
+        lefts, rights = halves(blocks)
+        by_parts(lefts, column, finish, state, FIXED, WIDTH, PART)
+        by_parts(rights, column + HALF, finish, state, FIXED, WIDTH, PART + HALF // WIDTH)
+    else:
+        finish(blocks, column, state, FIXED, PART)
+
+
+@tlx_xdsl.jit
+def store_part(part, c_desc, buffer, where, IS_FREE: tl.constexpr, COLUMNS: tl.constexpr = False):
+    """Store a part of C, or with COLUMNS its transpose, from registers, through a buffer that only this task uses."""
     if not IS_FREE:
         tlx.async_descriptor_store_wait(0)
-    tlx.local_store(buffer, part)
+    tlx.local_store(operand(buffer, COLUMNS), part)
     tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
-    tlx.async_descriptor_store(c_desc, buffer, [row, column])
+    tlx.async_descriptor_store(c_desc, buffer, where)
 
 
 # --- division ---------------------------------------------------------------------------------------------------------

@@ -23,39 +23,45 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .device import load_tile, operand
+from .device import by_parts, load_tile, operand, ring_of, tile_rings
 from .unaligned_device import store_part_by_pointer
 
 
 @tlx_xdsl.jit
-def vectors_at(rows, columns, row, column, sizes, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TURNED: tl.constexpr):
-    """Load the vectors that are there for the part at (row, column), as f32; with TURNED columns come first."""
+def vectors_at(target, row, column, sizes, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TURNED: tl.constexpr):
+    """Load the vectors for the part at (row, column), as f32; with TURNED those of columns come first."""
     of_rows, of_columns = (), ()
-    for index in tl.static_range(len(rows)):
-        if rows[index] is not None:
-            at = row + tl.arange(0, ROWS)
-            of_rows = (*of_rows, tl.load(rows[index] + at, at < sizes.m, 0).to(tl.float32)[:, None])
-    for index in tl.static_range(len(columns)):
-        if columns[index] is not None:
-            at = column + tl.arange(0, COLUMNS)
-            of_columns = (*of_columns, tl.load(columns[index] + at, at < sizes.n, 0).to(tl.float32)[None, :])
+    for index in tl.static_range(len(target.rows)):
+        at = row + tl.arange(0, ROWS)
+        of_rows = (*of_rows, tl.load(target.rows[index] + at, at < sizes.m, 0).to(tl.float32)[:, None])
+    for index in tl.static_range(len(target.columns)):
+        at = column + tl.arange(0, COLUMNS)
+        of_columns = (*of_columns, tl.load(target.columns[index] + at, at < sizes.n, 0).to(tl.float32)[None, :])
     return of_columns + of_rows if TURNED else of_rows + of_columns
 
 
-class Result(NamedTuple):
-    """C, and what the tiles of all tasks end with: where it lies, the epilogue's operands, and buffers of each task.
+class Target(NamedTuple):
+    """Place of C, and operands of the epilogue: vectors of rows and of columns, and a second matrix, or None.
 
-    Without a descriptor C lies at `ptr`, with its rows and columns so many elements apart. `arrived` is one barrier for
-    each task, where parts of the second matrix arrive.
+    Without a descriptor C lies at `ptr`, with its rows and columns so many elements apart.
     """
 
     desc: Any
-    ptr: Any
-    row_stride: Any
-    column_stride: Any
-    rows: Any
-    columns: Any
-    matrix_desc: Any
+    ptr: Any = None
+    row_stride: Any = None
+    column_stride: Any = None
+    rows: Any = ()
+    columns: Any = ()
+    matrix: Any = None
+
+
+class Result(NamedTuple):
+    """Ends of the tiles of all tasks: C, and buffers of each task for parts of it.
+
+    `arrived` is one barrier for each task, where parts of the second matrix arrive.
+    """
+
+    target: Any
     sizes: Any
     form: Any
     buffers: Any
@@ -63,17 +69,22 @@ class Result(NamedTuple):
 
 
 @tlx_xdsl.jit
-def type_of_result(c_desc, c_ptr):
+def type_of_result(target):
     """The type of C."""
-    return tlx.dtype_of(c_desc) if c_desc is not None else c_ptr.dtype.element_ty
+    return tlx.dtype_of(target.desc) if target.desc is not None else target.ptr.dtype.element_ty
 
 
 @tlx_xdsl.jit
-def result_buffers(dtype: tl.constexpr, form: tl.constexpr):
-    """Buffers of each consumer for parts of C, which are transposed where C lies by columns."""
+def ring_and_result(a_desc, target, sizes, form: tl.constexpr, rank=0):
+    """The ring of a product in half precision, and its result, with all memory and barriers."""
     tile: tl.constexpr = form.tile
+    tiles = tile_rings(tlx.dtype_of(a_desc), form)
+    # Parts are transposed where C lies by columns.
     shape: tl.constexpr = (tile.part_n, tile.rows) if form.c_columns else (tile.rows, tile.part_n)
-    return tlx.local_alloc(shape, dtype, tile.consumers * tile.buffers)
+    buffers = tlx.local_alloc(shape, type_of_result(target), tile.consumers * tile.buffers)
+    ring = ring_of(tiles, form, rank)
+    arrived = tlx.alloc_barriers(tile.consumers) if target.matrix is not None else None
+    return ring, Result(target, sizes, form, buffers, arrived)
 
 
 @tlx_xdsl.jit
@@ -86,94 +97,69 @@ def free_buffer(PART: tl.constexpr, BUFFERS: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def halves(blocks):
-    """The left halves and the right halves of blocks."""
-    lefts, rights = (), ()
-    for index in tl.static_range(len(blocks)):
-        block = blocks[index]
-        ROWS: tl.constexpr = block.shape[0]
-        HALF: tl.constexpr = block.shape[1] // 2
-        left, right = tl.split(tl.permute(tl.reshape(block, (ROWS, 2, HALF)), (0, 2, 1)))
-        lefts = (*lefts, left)
-        rights = (*rights, right)
-    return lefts, rights
+def store_columns(sums, column, state, task: tl.constexpr, PART: tl.constexpr):
+    """Store a part of C through a task's buffers; PART is its number in the tile.
 
-
-@tlx_xdsl.jit
-def store_columns(sums, out, task: tl.constexpr, row, column, arrived, turn, PART: tl.constexpr):
-    """Store columns of C at (row, column) through a task's buffers; PART is the number of their first part in the tile.
-
-    Parts of the second matrix complete phases of `arrived` from `turn` on.
+    `state` are the result, the row, and the barrier on which a part of the second matrix completes a phase:
+    the first one of the tile phase `turn`.
     """
+    out, row, arrived, turn = state
     form: tl.constexpr = out.form
-    COLUMNS: tl.constexpr = sums[0].shape[1]
+    target = out.target
+    dtype: tl.constexpr = type_of_result(target)
+    ROWS: tl.constexpr = sums[0].shape[0]
     PART_N: tl.constexpr = form.tile.part_n
-    if COLUMNS > PART_N:
-        HALF: tl.constexpr = COLUMNS // 2
-        lefts, rights = halves(sums)
-        store_columns(lefts, out, task, row, column, arrived, turn, PART)
-        store_columns(rights, out, task, row, column + HALF, arrived, turn, PART + HALF // PART_N)
+    BUFFERS: tl.constexpr = form.tile.buffers
+    buffer = out.buffers[task * BUFFERS + PART % BUFFERS]
+    free_buffer(PART, BUFFERS)
+    result = sums[0]
+    if form.epilogue is not None:
+        operands = vectors_at(target, row, column, out.sizes, ROWS, PART_N, form.turned)
+        if target.matrix is not None:
+            tlx.barrier_expect_bytes(arrived, ROWS * PART_N * tlx.size_of(dtype))
+            load_tile(target.matrix, buffer, row, column, arrived, form.c_columns)
+            tlx.barrier_wait(arrived, (turn + PART) & 1)
+            operands = (*operands, tlx.local_load(operand(buffer, form.c_columns)).to(tl.float32))
+        result = form.epilogue(*sums, *operands)
+    result = result.to(dtype)
+    if target.desc is None:
+        store_part_by_pointer(
+            result, buffer, target.ptr, target.row_stride, target.column_stride, row, column,
+            out.sizes.m, out.sizes.n, form.c_columns, True,
+        )  # fmt: skip
     else:
-        dtype: tl.constexpr = type_of_result(out.desc, out.ptr)
-        ROWS: tl.constexpr = sums[0].shape[0]
-        BUFFERS: tl.constexpr = form.tile.buffers
-        buffer = out.buffers[task * BUFFERS + PART % BUFFERS]
-        free_buffer(PART, BUFFERS)
-        result = sums[0]
-        if form.epilogue is not None:
-            operands = vectors_at(out.rows, out.columns, row, column, out.sizes, ROWS, PART_N, form.turned)
-            if out.matrix_desc is not None:
-                tlx.barrier_expect_bytes(arrived, ROWS * PART_N * tlx.size_of(dtype))
-                load_tile(out.matrix_desc, buffer, row, column, arrived, form.c_columns)
-                tlx.barrier_wait(arrived, (turn + PART) & 1)
-                operands = (*operands, tlx.local_load(operand(buffer, form.c_columns)).to(tl.float32))
-            result = form.epilogue(*sums, *operands)
-        result = result.to(dtype)
-        if out.desc is None:
-            store_part_by_pointer(
-                result, buffer, out.ptr, out.row_stride, out.column_stride, row, column, out.sizes.m, out.sizes.n,
-                form.c_columns, True,
-            )  # fmt: skip
-        else:
-            tlx.local_store(operand(buffer, form.c_columns), result)
-            tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
-            where = [column, row] if form.c_columns else [row, column]
-            tlx.async_descriptor_store(out.desc, buffer, where, store_reduce=form.reduce)
+        tlx.local_store(operand(buffer, form.c_columns), result)
+        tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
+        where = [column, row] if form.c_columns else [row, column]
+        tlx.async_descriptor_store(target.desc, buffer, where, store_reduce=form.reduce)
 
 
 @tlx_xdsl.jit
 def store_tile(sums, out, task: tl.constexpr, row, column, turn):
     """Store a consumer's tile of C at (row, column), whose strips are `sums`; `turn` counts the task's tiles."""
-    arrived = out.arrived[task] if out.matrix_desc is not None else None
+    arrived = out.arrived[task] if out.target.matrix is not None else None
     PART_N: tl.constexpr = out.form.tile.part_n
     WIDTH: tl.constexpr = sums[0].shape[1]
     if out.form.paired:
-        store_columns(sums, out, task, row, column, arrived, turn * (WIDTH // PART_N), 0)
+        by_parts(sums, column, store_columns, (out, row, arrived, turn * (WIDTH // PART_N)), task, PART_N)
     else:
         SECOND: tl.constexpr = sums[1].shape[1] if len(sums) == 2 else 0
-        first = turn * ((WIDTH + SECOND) // PART_N)
-        store_columns((sums[0],), out, task, row, column, arrived, first, 0)
+        state = (out, row, arrived, turn * ((WIDTH + SECOND) // PART_N))
+        by_parts((sums[0],), column, store_columns, state, task, PART_N)
         if len(sums) == 2:
-            store_columns((sums[1],), out, task, row, column + WIDTH, arrived, first, WIDTH // PART_N)
+            by_parts((sums[1],), column + WIDTH, store_columns, state, task, PART_N, WIDTH // PART_N)
 
 
 @tlx_xdsl.jit
-def store_sums(sums, w_desc, out, task: tl.constexpr, row, column, PART: tl.constexpr, WIDTH: tl.constexpr):
-    """Store f32 sums in parts of WIDTH columns, through the buffers of C."""
-    COLUMNS: tl.constexpr = sums[0].shape[1]
-    if COLUMNS > WIDTH:
-        HALF: tl.constexpr = COLUMNS // 2
-        lefts, rights = halves(sums)
-        store_sums(lefts, w_desc, out, task, row, column, PART, WIDTH)
-        store_sums(rights, w_desc, out, task, row, column + HALF, PART + HALF // WIDTH, WIDTH)
-    else:
-        ROWS: tl.constexpr = sums[0].shape[0]
-        BUFFERS: tl.constexpr = out.form.tile.buffers
-        free_buffer(PART, BUFFERS)
-        buffer = tlx.local_reinterpret(out.buffers[task * BUFFERS + PART % BUFFERS], tl.float32, (ROWS, WIDTH))
-        tlx.local_store(buffer, sums[0])
-        tlx.fence_async_shared()
-        tlx.async_descriptor_store(w_desc, buffer, [row, column])
+def store_sums(sums, column, state, task: tl.constexpr, PART: tl.constexpr):
+    """Store a part of f32 sums through the buffers of C."""
+    w_desc, out, row = state
+    BUFFERS: tl.constexpr = out.form.tile.buffers
+    free_buffer(PART, BUFFERS)
+    buffer = tlx.local_reinterpret(out.buffers[task * BUFFERS + PART % BUFFERS], tl.float32, sums[0].shape)
+    tlx.local_store(buffer, sums[0])
+    tlx.fence_async_shared()
+    tlx.async_descriptor_store(w_desc, buffer, [row, column])
 
 
 @tlx_xdsl.jit
@@ -182,6 +168,7 @@ def store_partial(sums, w_desc, out, task: tl.constexpr, row):
     # A buffer holds as many bytes of f32 as of C.
     WIDTH: tl.constexpr = out.form.tile.part_n * tlx.size_of(tlx.dtype_of(out.buffers)) // 4
     FIRST: tl.constexpr = sums[0].shape[1]
-    store_sums((sums[0],), w_desc, out, task, row, 0, 0, WIDTH)
+    state = (w_desc, out, row)
+    by_parts((sums[0],), 0, store_sums, state, task, WIDTH)
     if len(sums) == 2:
-        store_sums((sums[1],), w_desc, out, task, row, FIRST, FIRST // WIDTH, WIDTH)
+        by_parts((sums[1],), FIRST, store_sums, state, task, WIDTH, FIRST // WIDTH)

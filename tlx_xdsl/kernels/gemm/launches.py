@@ -12,11 +12,11 @@ from typing import Any
 
 from ..calls.launching import Launch
 from ..calls.operands import Operand, describe, described, transposed
-from .cooperative import Stream, gemm_cooperative
 from .device import Sizes, divisor, sizes_of
 from .division import Choice
+from .epilogue import Target
 from .epilogues import Epilogue
-from .pingpong import gemm_pingpong
+from .persistent import Stream, gemm_persistent
 from .reduce import gemm_reduce
 from .split import gemm_split
 from .tiles import Form, GemmConfig, fit_output, for_split, for_sums
@@ -78,33 +78,32 @@ class Problem:
 
     def launches(self, workspace: Any, at: int) -> tuple[Launch, ...]:
         """The product, and the sums of pieces where there are any, in the workspace from the byte `at` on."""
-        config, choice = self._config(), self.choice
+        config, choice, epilogue = self._config(), self.choice, self.finish.epilogue
         (m, k), n = self.left.shape, self.target.shape[1]
-        tile_n = config.block_n if self.finish.epilogue.paired else config.tile_n
-        tiles_m, tiles_n = -(-m // config.shared_m), -(-n // tile_n)
-        values, form = self._operands(config)
-        values["sizes"] = sizes_of((m, n, k), (tiles_m, tiles_n), config.group_m)
-        if config.schedule == "pingpong":
-            return (self._launch(gemm_pingpong, (choice.ctas,), values, {"FORM": form}),)
-        tail = described(self.right, (config.block_k, config.tail_n))[0] if config.tail_n else None
-        product = {**values, "tail_desc": tail}
+        tile_n = config.block_n if epilogue.paired else config.tile_n
+        tiles = -(-m // config.shared_m), -(-n // tile_n)
+        a_desc, a_columns = described(self.left, (config.rows, config.block_k))
+        strips = [described(self.right, (config.block_k, columns)) for columns in config.strips]
+        target, c_columns = self._target(config)
+        ending = (self.turned, epilogue.paired, epilogue.function, "add" if self.finish.adds else "")
+        form = Form(config, a_columns, strips[0][1], c_columns, *ending)
+        values: dict[str, Any] = {"a_desc": a_desc, "b_descs": tuple(desc for desc, _ in strips), "target": target}
+        values["sizes"] = sizes_of((m, n, k), tiles, config.group_m)
         if choice.split > 1:
-            product["SHARE"] = choice.share
-            launch = self._launch(gemm_split, (choice.ctas,), product, {"FORM": form, "SPLIT": choice.split})
-            return (replace(launch, cluster=(choice.split, 1, 1)),)
-        tiles, num_k = tiles_m * tiles_n, -(-k // config.block_k)
-        steps = choice.steps(tiles, num_k) if choice.streamed else num_k
-        product["stream"] = Stream(divisor(steps), choice.full_rounds, choice.share, steps)
-        product["w_desc"], sums = None, None
+            values["SHARE"] = choice.share
+            constants = {"FORM": form, "SPLIT": choice.split}
+            return (self._launch(gemm_split, (choice.ctas,), values, constants, cluster=(choice.split, 1, 1)),)
+        values["stream"], reduced = None, ()
         if choice.streamed:
+            count = tiles[0] * tiles[1]
+            steps = choice.steps(count, -(-k // config.block_k))
             sums = workspace[at : at + workspace_bytes(choice)].view(float32_of(workspace)).reshape(-1, config.tile_n)
             width = config.part_n * self.target.element_bytes // 4
-            product["w_desc"] = describe(sums, sums.shape, (config.tile_n, 1), (config.rows, width))
-        launch = self._launch(gemm_cooperative, (choice.ctas,), product, {"FORM": form})
-        launch = replace(launch, cluster=(config.cluster, 1, 1))
-        if sums is None:
-            return (launch,)
-        return launch, self._reduce(form, values["sizes"], steps, sums, choice.rest(tiles))
+            desc = describe(sums, sums.shape, (config.tile_n, 1), (config.rows, width), WORKSPACE)
+            values["stream"] = Stream(divisor(steps), choice.full_rounds, choice.share, steps, desc)
+            reduced = (self._reduce(form, values["sizes"], steps, sums, choice.rest(count)),)
+        cluster = (config.cluster, 1, 1)
+        return self._launch(gemm_persistent, (choice.ctas,), values, {"FORM": form}, cluster=cluster), *reduced
 
     def _config(self) -> GemmConfig:
         """The configuration with what its division and the type of C leave of shared memory."""
@@ -125,10 +124,8 @@ class Problem:
         near = 1 if self._by_columns else 0
         matrix = self.finish.matrix
         values = {
-            "w": sums,
-            "c": self.target.value,
-            **self._vectors(),
-            "matrix": None if matrix is None else matrix.value,
+            "w": replace(self.target, name=WORKSPACE, value=sums),
+            "target": Target(None, self.target, rows=self.finish.rows, columns=self.finish.columns, matrix=matrix),
             "matrix_stride": 0 if matrix is None else matrix.strides[near],
             "c_stride": self.target.strides[near],
             "sizes": sizes,
@@ -144,51 +141,30 @@ class Problem:
             "COLUMNS": columns,
         }
         grid = (tiles, config.shared_m // REDUCED_ROWS, config.tile_n // columns)
-        return replace(self._launch(gemm_reduce, grid, values, constants), aligned=("w",), launch_pdl=True)
+        return self._launch(gemm_reduce, grid, values, constants, aligned=("w",), launch_pdl=True)
 
     @property
     def _by_columns(self) -> bool:
         """Return whether C lies by columns, in any memory."""
         return self.target.strides[1] != 1 and self.target.shape[1] != 1
 
-    def _operands(self, config: GemmConfig) -> tuple[dict[str, Any], Form]:
-        """Return what all products have: descriptors and vectors, and the form."""
-        a_desc, a_columns = described(self.left, (config.rows, config.block_k))
-        b_desc, b_columns = described(self.right, (config.block_k, config.block_n))
-        values: dict[str, Any] = {"a_desc": a_desc, "b_desc": b_desc, **self._vectors()}
-        values |= dict.fromkeys(("c_desc", "c_ptr", "c_row", "c_column", "matrix_desc"))
+    def _target(self, config: GemmConfig) -> tuple[Target, bool]:
+        """Return C with the epilogue's operands, and whether it lies by columns."""
+        finish, block = self.finish, (config.rows, config.part_n)
         if self.by_pointer:
-            c_columns = self._by_columns
-            values["c_ptr"] = self.target.value
-            values["c_row"], values["c_column"] = self.target.strides
+            row, column = self.target.strides
+            target, by_columns = Target(None, self.target, row, column), self._by_columns
         else:
-            values["c_desc"], c_columns = described(self.target, (config.rows, config.part_n))
-        if self.finish.matrix is not None:
-            values["matrix_desc"], columns = described(self.finish.matrix, (config.rows, config.part_n))
-            if columns != c_columns:
-                raise ValueError(f"{self.finish.matrix.what}: expected it by rows or by columns as the result is")
-        ending = (self.turned, self.finish.epilogue.paired, self.finish.function, "add" if self.finish.adds else "")
-        return values, Form(config, a_columns, b_columns, c_columns, *ending)
-
-    def _vectors(self) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for name, vectors in (("row", self.finish.rows), ("column", self.finish.columns)):
-            for index in range(VECTORS):
-                values[f"{name}{index}"] = vectors[index].value if index < len(vectors) else None
-        return values
-
-    def _sources(self) -> dict[str, str]:
-        """Return whose memory each argument is, by the names of the function's arguments."""
-        found = {"a_desc": self.left.name, "b_desc": self.right.name, "tail_desc": self.right.name}
-        found |= dict.fromkeys(("c_desc", "c_ptr", "c"), self.target.name)
-        found |= dict.fromkeys(("w_desc", "w"), WORKSPACE)
-        for name, vectors in (("row", self.finish.rows), ("column", self.finish.columns)):
-            found |= {f"{name}{index}": each.name for index, each in enumerate(vectors)}
-        if self.finish.matrix is not None:
-            found |= dict.fromkeys(("matrix_desc", "matrix"), self.finish.matrix.name)
-        return found
+            desc, by_columns = described(self.target, block)
+            target = Target(desc)
+        matrix = None
+        if finish.matrix is not None:
+            matrix, columns = described(finish.matrix, block)
+            if columns != by_columns:
+                raise ValueError(f"{finish.matrix.what}: expected it by rows or by columns as the result is")
+        return target._replace(rows=finish.rows, columns=finish.columns, matrix=matrix), by_columns
 
     def _launch(
-        self, kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any]
+        self, kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any], **more: Any
     ) -> Launch:
-        return Launch.of(kernel, grid, values, constants, self.left.device, self._sources())
+        return Launch.of(kernel, grid, values, constants, self.left.device, **more)

@@ -1,7 +1,7 @@
 """The second kernel of a stream-K GEMM: the sums of each shared tile's pieces, added in the order of K, become C.
 
 A program adds a block of ROWS x COLUMNS of one tile, PIECES slots at a time: their loads are under way together. Which
-programs of `cooperative` had pieces of it follows from numbers alone, and a tile that one program had whole is
+programs of `persistent` had pieces of it follows from numbers alone, and a tile that one program had whole is
 left as it is. The workspace is read once, from the L2 cache where it fits; there is nothing to reset between launches.
 
 It is launched while the product still runs (programmatic dependent launch): the last thing that each program of that
@@ -16,7 +16,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 
 from .device import divided, tile_offsets
-from .epilogue import vectors_at
+from .epilogue import type_of_result, vectors_at
 
 
 @tlx_xdsl.jit
@@ -29,10 +29,13 @@ def element(row, column, stride, COLUMNS: tl.constexpr):
 
 @tlx_xdsl.jit
 def gemm_reduce(
-    w, c, row0, row1, column0, column1, matrix, c_stride, matrix_stride, sizes, by_share, STEPS, FIRST_TILE,
+    w, target, c_stride, matrix_stride, sizes, by_share, STEPS, FIRST_TILE,
     FORM: tl.constexpr, PIECES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """C = EPILOGUE(sums of the slots) for the tiles from FIRST_TILE on: programs are (tile, rows, columns)."""
+    """C = EPILOGUE(sums of the slots) for the tiles from FIRST_TILE on: programs are (tile, rows, columns).
+
+    C and the second matrix are in memory, with rows (or columns) so many elements apart.
+    """
     TILE: tl.constexpr = FORM.tile
     C_COLUMNS: tl.constexpr = FORM.c_columns
     TILE_N: tl.constexpr = TILE.tile_n
@@ -63,11 +66,9 @@ def gemm_reduce(
         if FORM.epilogue is not None:
             block_row = off_m + tl.program_id(1) * ROWS
             block_column = off_n + tl.program_id(2) * COLUMNS
-            operands = vectors_at(
-                (row0, row1), (column0, column1), block_row, block_column, sizes, ROWS, COLUMNS, FORM.turned
-            )
-            if matrix is not None:
-                other = tl.load(matrix + element(row, column, matrix_stride, C_COLUMNS), inside, 0)
+            operands = vectors_at(target, block_row, block_column, sizes, ROWS, COLUMNS, FORM.turned)
+            if target.matrix is not None:
+                other = tl.load(target.matrix + element(row, column, matrix_stride, C_COLUMNS), inside, 0)
                 operands = (*operands, other.to(tl.float32))
             result = FORM.epilogue(total, *operands)
-        tl.store(c + at, result.to(c.dtype.element_ty), inside)
+        tl.store(target.ptr + at, result.to(type_of_result(target)), inside)

@@ -3,7 +3,7 @@
 For a small C with a long K: whole tiles would leave most multiprocessors idle, and a second kernel that adds up parts
 (`reduce`) costs its launch and the way through memory.
 
-CTA r of the SPLIT in a cluster takes the steps from r * SHARE on, with a producer and consumers as `cooperative`
+CTA r of the SPLIT in a cluster takes the steps from r * SHARE on, with a producer and consumers as `persistent`
 has them. Then part p of the tile's columns, PART_N of them, belongs to CTA p % SPLIT. Each consumer writes its f32 sums
 of every part to shared memory of the CTA that the part belongs to, to a place of its own, and arrives at a barrier
 there. The consumer of the same rows waits for all SPLIT of them, adds them up in the order of K, and stores the part,
@@ -21,23 +21,18 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from .device import load_step, load_steps, multiply_steps, ring_of, tile_offsets, tile_rings, waited
-from .epilogue import Result, halves, result_buffers, store_columns, type_of_result
+from .device import by_parts, load_step, load_steps, multiply_steps, tile_offsets, waited
+from .epilogue import ring_and_result, store_columns
 
 
 @tlx_xdsl.jit
-def hand_on(sums, received, first, rank, PART: tl.constexpr, PART_N: tl.constexpr, SPLIT: tl.constexpr):
-    """Write columns of sums, from part PART of the tile on, to the CTAs that they belong to.
+def hand_on(sums, _, state, SPLIT: tl.constexpr, PART: tl.constexpr):
+    """Write part PART of a tile's sums to the CTA that it belongs to.
 
     `received` has a place for each part of a CTA and each CTA of the cluster, a consumer's from `first` on.
     """
-    COLUMNS: tl.constexpr = sums.shape[1]
-    if COLUMNS > PART_N:
-        lefts, rights = halves((sums,))
-        hand_on(lefts[0], received, first, rank, PART, PART_N, SPLIT)
-        hand_on(rights[0], received, first, rank, PART + COLUMNS // 2 // PART_N, PART_N, SPLIT)
-    else:
-        tlx.remote_shmem_store(received[first + PART // SPLIT * SPLIT + rank], sums, PART % SPLIT)
+    received, first, rank = state
+    tlx.remote_shmem_store(received[first + PART // SPLIT * SPLIT + rank], sums[0], PART % SPLIT)
 
 
 @tlx_xdsl.jit
@@ -50,10 +45,7 @@ def added_up(received, first, SPLIT: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def gemm_split(
-    a_desc, b_desc, tail_desc, c_desc, c_ptr, c_row, c_column, row0, row1, column0, column1, matrix_desc, sizes, SHARE,
-    FORM: tl.constexpr, SPLIT: tl.constexpr,
-):  # fmt: skip
+def gemm_split(a_desc, b_descs, target, sizes, SHARE, FORM: tl.constexpr, SPLIT: tl.constexpr):
     """C = EPILOGUE(A @ B), a cluster of SPLIT CTAs for each tile. See the top of the file."""
     TILE: tl.constexpr = FORM.tile
     CONSUMERS: tl.constexpr = TILE.consumers
@@ -69,16 +61,9 @@ def gemm_split(
     begin = rank * SHARE
     end = min(begin + SHARE, tl.cdiv(sizes.k, TILE.block_k))
 
-    tiles = tile_rings(tlx.dtype_of(a_desc), FORM)
-    b_descs = (b_desc, tail_desc) if TILE.tail_n > 0 else (b_desc,)
-    c = result_buffers(type_of_result(c_desc, c_ptr), FORM)
+    ring, out = ring_and_result(a_desc, target, sizes, FORM)
     received = tlx.local_alloc((TILE.rows, PART_N), tl.float32, CONSUMERS * OWN * SPLIT)
-    ring = ring_of(tiles, FORM)
     complete = tlx.alloc_barriers(CONSUMERS, arrive_count=SPLIT)
-    arrived = tlx.alloc_barriers(CONSUMERS) if matrix_desc is not None else None
-    out = Result(
-        c_desc, c_ptr, c_row, c_column, (row0, row1), (column0, column1), matrix_desc, sizes, FORM, c, arrived
-    )  # fmt: skip
 
     # The other CTAs run, and their barriers are ready. The compiler has the tasks wait before they hand on sums.
     tlx.cluster_barrier()
@@ -95,16 +80,17 @@ def gemm_split(
             sums = waited(sums, 0)
 
             FIRST: tl.constexpr = part * OWN * SPLIT
-            hand_on(sums[0], received, FIRST, rank, 0, PART_N, SPLIT)
+            state = (received, FIRST, rank)
+            by_parts((sums[0],), 0, hand_on, state, SPLIT, PART_N)
             if TILE.tail_n > 0:
-                hand_on(sums[1], received, FIRST, rank, TILE.block_n // PART_N, PART_N, SPLIT)
+                by_parts((sums[1],), 0, hand_on, state, SPLIT, PART_N, TILE.block_n // PART_N)
             for other in tl.static_range(SPLIT):
                 tlx.barrier_arrive(complete[part], 1, other)
             tlx.barrier_wait(complete[part], 0)
-            bar = arrived[part] if matrix_desc is not None else None
+            arrived = out.arrived[part] if target.matrix is not None else None
             for own in tl.static_range(OWN):
                 if own * SPLIT + rank < PARTS:
                     total = added_up(received, FIRST + own * SPLIT, SPLIT)
                     column = off_n + (own * SPLIT + rank) * PART_N
-                    store_columns((total,), out, part, off_m + part * TILE.rows, column, bar, 0, own)
+                    store_columns((total,), column, (out, off_m + part * TILE.rows, arrived, 0), part, own)
             tlx.async_descriptor_store_wait(0)

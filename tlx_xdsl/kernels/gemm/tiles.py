@@ -26,14 +26,75 @@ LEAST_RING = 128 << 10
 1.3 times as long (H200, 2026-11-23)."""
 
 
+class Tile:
+    """Extents and sizes that follow from the fields of a tile of C, of block_m x block_n.
+
+    The consumers of a cooperative tile have parts of its rows each, or of its columns.
+    """
+
+    schedule: Schedule
+    block_m: int
+    block_n: int
+    block_k: int
+    stages: int
+    subtiles: int
+    buffers: int
+    consumers: int = 2
+    cluster: int = 1
+
+    @property
+    def b_parts(self) -> int:
+        """Blocks of a strip of B in a stage: one for each consumer that has columns of its own."""
+        return 1
+
+    @property
+    def parts(self) -> int:
+        """Blocks of A in a stage: one for each consumer that has rows of its own."""
+        return self.consumers // self.b_parts if self.schedule == "cooperative" else 1
+
+    @property
+    def rows(self) -> int:
+        """Rows of a consumer, which are those of a copy of A and C."""
+        return self.block_m // self.parts
+
+    @property
+    def columns(self) -> int:
+        """Columns of a consumer, but for those of a second strip."""
+        return self.block_n // self.b_parts
+
+    @property
+    def part_n(self) -> int:
+        """Columns that a consumer stores at a time."""
+        return self.columns // self.subtiles
+
+    @property
+    def tile_n(self) -> int:
+        """Columns of a tile of C, where it is not made of two halves of B."""
+        return self.block_n
+
+    @property
+    def elements(self) -> int:
+        """Elements of A and B in a stage."""
+        return (self.block_m + self.tile_n) * self.block_k
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of the tiles of A and B of a step, of elements of 2 bytes."""
+        return self.elements * 2
+
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory for the tiles, of elements of 2 bytes."""
+        return self.stages * self.stage_bytes + self.consumers * self.buffers * self.rows * self.part_n * 2
+
+
 @dataclass(frozen=True)
-class GemmConfig:
+class GemmConfig(Tile):
     """A tile of C of block_m x (block_n + tail_n), products of block_k columns of A, and who computes what.
 
     `stages` are tiles of A and B in shared memory, `subtiles` the parts in which the epilogue stores the columns
     block_n, of `part_n` columns each, `buffers` what a consumer has for them, `group_m` the tiles along M whose order
     is such that neighbours share tiles of B. `tail_n` are the columns of a second strip, `consumers` the warp groups
-    that multiply, and `cluster` the CTAs that share their loads of B. See `cooperative`.
+    that multiply, and `cluster` the CTAs that share their loads of B. See `persistent`.
     """
 
     schedule: Schedule
@@ -49,24 +110,9 @@ class GemmConfig:
     cluster: int = 1
 
     @property
-    def parts(self) -> int:
-        """Consumers that share a tile."""
-        return self.consumers if self.schedule == "cooperative" else 1
-
-    @property
-    def rows(self) -> int:
-        """Rows of a consumer, which are those of a copy of A and C."""
-        return self.block_m // self.parts
-
-    @property
     def shared_m(self) -> int:
         """Rows of the tiles of a cluster."""
         return self.block_m * self.cluster
-
-    @property
-    def part_n(self) -> int:
-        """Columns of a part of the epilogue."""
-        return self.block_n // self.subtiles
 
     @property
     def tile_n(self) -> int:
@@ -77,25 +123,6 @@ class GemmConfig:
     def strips(self) -> tuple[int, ...]:
         """Columns of each strip of a tile."""
         return (self.block_n, self.tail_n) if self.tail_n else (self.block_n,)
-
-    @property
-    def b_parts(self) -> int:
-        """Blocks of a strip of B in a stage."""
-        return 1
-
-    @property
-    def elements(self) -> int:
-        """Elements of A and B in a stage."""
-        return (self.block_m + self.tile_n) * self.block_k
-
-    @property
-    def stage_bytes(self) -> int:
-        """Bytes of the tiles of A and B of a step, of elements of 2 bytes."""
-        return self.elements * 2
-
-    def shared_bytes(self) -> int:
-        """Bytes of shared memory for the tiles, of elements of 2 bytes."""
-        return self.stages * self.stage_bytes + self.consumers * self.buffers * self.rows * self.part_n * 2
 
     def tiles(self, m: int, n: int) -> int:
         """Tiles of C, those of a cluster counted as one."""
@@ -123,46 +150,42 @@ class Form:
 def _cooperative(block_n: int, tail_n: int, stages: int, part_n: int, buffers: int, **more: int) -> GemmConfig:
     settings = {"block_m": 128, "block_k": 64, **more}
     return GemmConfig(
-        "cooperative",
-        block_n=block_n,
-        tail_n=tail_n,
-        stages=stages,
-        subtiles=block_n // part_n,
-        buffers=buffers,
+        "cooperative", block_n=block_n, tail_n=tail_n, stages=stages, subtiles=block_n // part_n, buffers=buffers,
         **settings,
-    )
+    )  # fmt: skip
 
 
-LARGE = _cooperative(256, 0, stages=3, part_n=128, buffers=2)
+LARGE = _cooperative(256, 0, 3, 128, 2)
 MEDIUM = GemmConfig("pingpong", 128, 128, 64, stages=6, subtiles=2)
 SMALL = GemmConfig("pingpong", 64, 128, 64, stages=8, subtiles=1)
 TINY = GemmConfig("pingpong", 64, 64, 128, stages=6, subtiles=1)
 
 
 _ALONE = {
-    "320": _cooperative(256, 64, stages=3, part_n=64, buffers=2),
-    "288": _cooperative(256, 32, stages=3, part_n=32, buffers=3),
-    "272": _cooperative(256, 16, stages=3, part_n=16, buffers=6),
+    # Columns of both strips, stages, columns of a part, buffers.
+    "320": _cooperative(256, 64, 3, 64, 2),
+    "288": _cooperative(256, 32, 3, 32, 3),
+    "272": _cooperative(256, 16, 3, 16, 6),
     "large": LARGE,
-    "192": _cooperative(128, 64, stages=4, part_n=64, buffers=3),
-    "160": _cooperative(128, 32, stages=5, part_n=32, buffers=3),
-    "144": _cooperative(128, 16, stages=5, part_n=16, buffers=9),
-    "128": _cooperative(128, 0, stages=5, part_n=64, buffers=2),
-    "96": _cooperative(64, 32, stages=3, part_n=32, buffers=3, block_k=128),
-    "64": _cooperative(64, 0, stages=4, part_n=64, buffers=1, block_k=128),
-    "32": _cooperative(32, 0, stages=5, part_n=32, buffers=1, block_k=128),
-    "16": _cooperative(16, 0, stages=5, part_n=16, buffers=1, block_k=128),
-    "192x192": _cooperative(128, 64, stages=3, part_n=64, buffers=3, block_m=192, consumers=3),
-    "192x128": _cooperative(128, 0, stages=4, part_n=64, buffers=2, block_m=192, consumers=3),
-    "192x96": _cooperative(64, 32, stages=5, part_n=32, buffers=3, block_m=192, consumers=3),
-    "64x256": _cooperative(256, 0, stages=5, part_n=64, buffers=2, block_m=64, consumers=1),
-    "64x192": _cooperative(128, 64, stages=6, part_n=64, buffers=2, block_m=64, consumers=1),
-    "64x160": _cooperative(128, 32, stages=7, part_n=32, buffers=2, block_m=64, consumers=1),
-    "64x128": _cooperative(128, 0, stages=4, part_n=64, buffers=2, block_m=64, block_k=128, consumers=1),
-    "64x96": _cooperative(64, 32, stages=5, part_n=32, buffers=2, block_m=64, block_k=128, consumers=1),
-    "64x64": _cooperative(64, 0, stages=6, part_n=64, buffers=1, block_m=64, block_k=128, consumers=1),
-    "64x32": _cooperative(32, 0, stages=8, part_n=32, buffers=1, block_m=64, block_k=128, consumers=1),
-    "64x16": _cooperative(16, 0, stages=10, part_n=16, buffers=1, block_m=64, block_k=128, consumers=1),
+    "192": _cooperative(128, 64, 4, 64, 3),
+    "160": _cooperative(128, 32, 5, 32, 3),
+    "144": _cooperative(128, 16, 5, 16, 9),
+    "128": _cooperative(128, 0, 5, 64, 2),
+    "96": _cooperative(64, 32, 3, 32, 3, block_k=128),
+    "64": _cooperative(64, 0, 4, 64, 1, block_k=128),
+    "32": _cooperative(32, 0, 5, 32, 1, block_k=128),
+    "16": _cooperative(16, 0, 5, 16, 1, block_k=128),
+    "192x192": _cooperative(128, 64, 3, 64, 3, block_m=192, consumers=3),
+    "192x128": _cooperative(128, 0, 4, 64, 2, block_m=192, consumers=3),
+    "192x96": _cooperative(64, 32, 5, 32, 3, block_m=192, consumers=3),
+    "64x256": _cooperative(256, 0, 5, 64, 2, block_m=64, consumers=1),
+    "64x192": _cooperative(128, 64, 6, 64, 2, block_m=64, consumers=1),
+    "64x160": _cooperative(128, 32, 7, 32, 2, block_m=64, consumers=1),
+    "64x128": _cooperative(128, 0, 4, 64, 2, block_m=64, block_k=128, consumers=1),
+    "64x96": _cooperative(64, 32, 5, 32, 2, block_m=64, block_k=128, consumers=1),
+    "64x64": _cooperative(64, 0, 6, 64, 1, block_m=64, block_k=128, consumers=1),
+    "64x32": _cooperative(32, 0, 8, 32, 1, block_m=64, block_k=128, consumers=1),
+    "64x16": _cooperative(16, 0, 10, 16, 1, block_m=64, block_k=128, consumers=1),
 }
 
 _DEEP: dict[str, dict[str, int]] = {

@@ -14,13 +14,13 @@ the rows of the tensor cores.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..calls.launching import Launch
 from ..calls.operands import TMA_ALIGNMENT, Operand, torch_module, transposed
 from .unaligned_config import Direct, Placement, UnalignedPlan
-from .unaligned_device import Distances, Way, add_splits, copy_tiles, gemm_direct
+from .unaligned_device import Copy, Distances, add_splits, copy_tiles, gemm_direct
 
 WORKSPACE = "workspace"
 """The name, in `Launch.sources`, of the memory that the launches need while they run."""
@@ -67,50 +67,32 @@ def copy_launch(source: Operand, target: Operand, *more: Operand) -> Launch:
 
     Raises ValueError for strides that are negative.
     """
-    first, second = _Copy.of(source, target), _Copy.of(*more) if more else None
-    values: dict[str, Any] = {"source_ptr2": None, "target_ptr2": None, "way2": None, "TILES": None}
-    constants: dict[str, Any] = {"FROM2": None, "TO2": None, "WIDE": first.wide or (second is not None and second.wide)}
-    constants |= {"BLOCK_ROWS": COPIED_ROWS, "BLOCK_COLUMNS": COPIED_COLUMNS}
-    sources: dict[str, str] = {}
-    for suffix, each in (("", first), ("2", second)):
-        if each is not None:
-            values |= {f"{name}{suffix}": value for name, value in each.values.items()}
-            constants |= {f"FROM{suffix}": each.read, f"TO{suffix}": each.written}
-            sources |= {f"{name}{suffix}": value for name, value in each.sources.items()}
-    tiles = first.tiles
-    if second is not None:
-        values["TILES"] = first.tiles
-        tiles += second.tiles
-    return Launch.of(copy_tiles, (tiles,), values, constants, source.device, sources)
+    found = [_copy(*pair) for pair in ((source, target), more) if pair]
+    tiles = [count for count, _, _ in found]
+    values = {"copies": tuple(copy for _, copy, _ in found), "TILES": tiles[0]}
+    far = max(stride for _, copy, _ in found for stride in (*copy.source_strides, *copy.target_strides))
+    constants = {
+        "BLOCK": (COPIED_ROWS, COPIED_COLUMNS),
+        "LIES": tuple(lies for _, _, lies in found),
+        "WIDE": far * max(COPIED_ROWS, COPIED_COLUMNS) >= 1 << 31,
+    }
+    return Launch.of(copy_tiles, (sum(tiles),), values, constants, source.device)
 
 
-@dataclass(frozen=True)
-class _Copy:
-    """Launch of one copy: its arguments, and how both sides lie."""
+def _copy(source: Operand, target: Operand) -> tuple[int, Copy, tuple[Placement, Placement]]:
+    """Return the tiles of a copy, its memory, and how both sides lie.
 
-    tiles: int
-    wide: bool
-    values: dict[str, Any]
-    read: Placement
-    written: Placement
-    sources: dict[str, str]
-
-    @staticmethod
-    def of(source: Operand, target: Operand) -> _Copy:
-        """Copy in the order of the target: its columns are those that lie closer."""
-        if placement(target).columns:
-            source, target = transposed(source), transposed(target)
-        read, written = placement(source), placement(target)
-        dense = source.shape[1] == 1 or source.strides[1] == 1
-        read = Placement(dense=dense, vector=1 if read.columns else read.vector)
-        written = Placement(dense=written.dense, vector=written.vector)
-        far = max(*source.strides, *target.strides) * max(COPIED_ROWS, COPIED_COLUMNS)
-        tiles = -(-target.shape[0] // COPIED_ROWS) * -(-target.shape[1] // COPIED_COLUMNS)
-        shapes = ((each.shape[0], each.shape[1] // way.vector) for each, way in ((source, read), (target, written)))
-        way = Way(source.strides, target.strides, *shapes)
-        values = {"source_ptr": source.value, "target_ptr": target.value, "way": way}
-        sources = {"source_ptr": source.name, "target_ptr": target.name}
-        return _Copy(tiles, far >= 1 << 31, values, read, written, sources)
+    It goes in the order of the target, whose columns are those that lie closer.
+    """
+    if placement(target).columns:
+        source, target = transposed(source), transposed(target)
+    read, written = placement(source), placement(target)
+    dense = source.shape[1] == 1 or source.strides[1] == 1
+    read = Placement(dense=dense, vector=1 if read.columns else read.vector)
+    written = Placement(dense=written.dense, vector=written.vector)
+    tiles = -(-target.shape[0] // COPIED_ROWS) * -(-target.shape[1] // COPIED_COLUMNS)
+    shapes = ((each.shape[0], each.shape[1] // way.vector) for each, way in ((source, read), (target, written)))
+    return tiles, Copy(source, target, source.strides, target.strides, *shapes), (read, written)
 
 
 def padded_bytes(each: Operand) -> int:
@@ -179,70 +161,50 @@ def _direct_launches(
     if direct.swapped:
         left, right, target = transposed(right), transposed(left), transposed(target)
     (m, k), n = left.shape, right.shape[1]
-    a, b, c = placement(left), placement(right), placement(target)
+    c = replace(placement(target), tma=False)
     units = tuple(8 if size % 8 == 0 else 1 for size in (m, n, k))
     far = max(*left.strides, *right.strides, *target.strides) * max(direct.block_m, direct.block_k)
     wide = far >= 1 << 31
-    parts, stored, split = None, target.strides, 0
-    written = replace(c, tma=False)
+    stored, written, split = target, c, 0
     if direct.splits > 1:
-        parts = _typed(workspace, 0, direct.partial_bytes // 4, float32_of(workspace))
-        stored, split = (direct.part_columns, 1), direct.part_rows * direct.part_columns
-        written = Placement(vector=4)
-    product = Launch(
+        value = _typed(workspace, 0, direct.partial_bytes // 4, float32_of(workspace))
+        stored = replace(target, name=WORKSPACE, value=value, strides=(direct.part_columns, 1))
+        written, split = Placement(vector=4), direct.part_rows * direct.part_columns
+    product = Launch.of(
         gemm_direct,
         (*direct.tiles, direct.splits),
         {
-            "a_ptr": left.value,
-            "b_ptr": right.value,
-            "c_ptr": target.value if parts is None else parts,
+            "a_ptr": left,
+            "b_ptr": right,
+            "c_ptr": stored,
             "shape": tuple(size // unit for size, unit in zip((m, n, k), units, strict=True)),
-            "strides": Distances(*(*left.strides, *reversed(right.strides), *stored, split)),
+            "strides": Distances(left.strides, right.strides[::-1], stored.strides, split),
             "STEPS": direct.steps,
         },
         {
             "UNITS": units,
             "BLOCK": (direct.block_m, direct.block_n, direct.block_k),
-            "A": replace(a, tma=False),
-            "B": replace(b, tma=False),
+            "A": replace(placement(left), tma=False),
+            "B": replace(placement(right), tma=False),
             "C": written,
-            "PARTIAL": parts is not None,
+            "PARTIAL": stored is not target,
             "WIDE": wide,
         },
         left.device,
-        sources={"a_ptr": left.name, "b_ptr": right.name, "c_ptr": target.name if parts is None else WORKSPACE},
     )
-    if parts is None:
+    if stored is target:
         return (product,)
     together = min(16, 1 << (direct.splits - 1).bit_length())
     block_m = max(1, 2048 // (together * direct.block_n))
-    added = Launch(
-        add_splits,
-        (-(-m // block_m), direct.tiles[1]),
-        {
-            "parts_ptr": parts,
-            "c_ptr": target.value,
-            "SPLITS": direct.splits,
-            "M": m,
-            "N": n,
-            "part_row": direct.part_columns,
-            "part_split": split,
-            "c_row": target.strides[0],
-            "c_column": target.strides[1],
-        },
-        {
-            "BLOCK_M": block_m,
-            "BLOCK_N": direct.block_n,
-            "TOGETHER": together,
-            "C_COLUMNS": c.columns,
-            "C_DENSE": c.dense,
-            "WIDE": wide,
-        },
-        left.device,
-        sources={"parts_ptr": WORKSPACE, "c_ptr": target.name},
-        launch_pdl=True,
-    )
-    return product, added
+    values = {
+        "parts_ptr": stored, "c_ptr": target, "SPLITS": direct.splits, "shape": (m, n),
+        "part_row": direct.part_columns, "part_split": split, "strides": target.strides,
+    }  # fmt: skip
+    constants = {
+        "BLOCK_M": block_m, "BLOCK_N": direct.block_n, "TOGETHER": together, "C": replace(c, vector=1), "WIDE": wide
+    }  # fmt: skip
+    grid = (-(-m // block_m), direct.tiles[1])
+    return product, Launch.of(add_splits, grid, values, constants, left.device, launch_pdl=True)
 
 
 def float32_of(workspace: Any) -> Any:

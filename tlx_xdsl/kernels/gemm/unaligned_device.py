@@ -44,9 +44,24 @@ def places(
     return tl.multiple_of(at, (1, VECTOR * tlx.size_of(dtype))) if VECTOR > 1 else at
 
 
-class Way(NamedTuple):
-    """Places of the elements of a copy: distances of rows and of columns, and extents, whose columns count vectors."""
+@tlx_xdsl.jit
+def store_block(ptr, block, strides, inside, LIES: tl.constexpr, WIDE: tl.constexpr):
+    """Store the rows and columns of a block that are `inside` of so many, `strides` elements apart, from `ptr` on."""
+    rows, columns = tl.arange(0, block.shape[0]), tl.arange(0, block.shape[1])
+    inside_m, inside_n = rows < inside[0], columns < inside[1]
+    if LIES.columns:
+        at = places(ptr, columns, strides[1], rows, strides[0], LIES.dense, LIES.vector, WIDE)
+        tl.store(at, tl.trans(block), mask=inside_n[:, None] & inside_m[None, :])
+    else:
+        at = places(ptr, rows, strides[0], columns, strides[1], LIES.dense, LIES.vector, WIDE)
+        tl.store(at, block, mask=inside_m[:, None] & inside_n[None, :])
 
+
+class Copy(NamedTuple):
+    """Memory of a copy: pointers, distances of rows and of columns, and extents, whose columns count vectors."""
+
+    source: Any
+    target: Any
     source_strides: Any
     target_strides: Any
     source_shape: Any
@@ -54,49 +69,47 @@ class Way(NamedTuple):
 
 
 @tlx_xdsl.jit
-def copy_tile(tile, buffer, source_ptr, target_ptr, way, FROM: tl.constexpr, TO: tl.constexpr, WIDE: tl.constexpr):
+def copy_tile(tile, buffer, copy, LIES: tl.constexpr, WIDE: tl.constexpr):
     """Copy one tile of a matrix, as large as the buffer; what the target has more than the source becomes zeros.
 
-    FROM and TO say how the source and the target lie (`unaligned_config.Placement`).
+    LIES says how the source and the target lie (`unaligned_config.Placement`).
     """
+    FROM: tl.constexpr = LIES[0]
+    TO: tl.constexpr = LIES[1]
     BLOCK_ROWS: tl.constexpr = buffer.shape[0]
     BLOCK_COLUMNS: tl.constexpr = buffer.shape[1]
     HALF_ROWS: tl.constexpr = BLOCK_ROWS // 2
-    source, target = way.source_strides, way.target_strides
-    tiles = tl.cdiv(way.target_shape[1] * TO.vector, BLOCK_COLUMNS)
+    source, target = copy.source_strides, copy.target_strides
+    tiles = tl.cdiv(copy.target_shape[1] * TO.vector, BLOCK_COLUMNS)
     tile_row = tile // tiles
     first_row = tile_row * BLOCK_ROWS
     first_column = (tile - tile_row * tiles) * BLOCK_COLUMNS
-    source_ptr += first_row.to(tl.int64) * source[0] + first_column.to(tl.int64) * source[1]
-    target_ptr += first_row.to(tl.int64) * target[0] + first_column.to(tl.int64) * target[1]
+    source_ptr = copy.source + (first_row.to(tl.int64) * source[0] + first_column.to(tl.int64) * source[1])
+    target_ptr = copy.target + (first_row.to(tl.int64) * target[0] + first_column.to(tl.int64) * target[1])
 
     rows, columns = tl.arange(0, BLOCK_ROWS), tl.arange(0, BLOCK_COLUMNS)
     at = places(source_ptr, rows, source[0], columns, source[1], FROM.dense, FROM.vector, WIDE)
-    inside = columns < way.source_shape[1] * FROM.vector - first_column
-    mask = (rows < way.source_shape[0] - first_row)[:, None] & inside[None, :]
+    inside = columns < copy.source_shape[1] * FROM.vector - first_column
+    mask = (rows < copy.source_shape[0] - first_row)[:, None] & inside[None, :]
     tlx.local_store(buffer, tl.load(at, mask=mask, other=0.0))
     # Blocks of one shape would have one layout, that of the longest vectors.
-    inside = columns < way.target_shape[1] * TO.vector - first_column
+    inside = columns < copy.target_shape[1] * TO.vector - first_column
     for half in tl.static_range(2):
         rows = half * HALF_ROWS + tl.arange(0, HALF_ROWS)
         at = places(target_ptr, rows, target[0], columns, target[1], TO.dense, TO.vector, WIDE)
         block = tlx.local_load(tlx.local_slice(buffer, [half * HALF_ROWS, 0], [HALF_ROWS, BLOCK_COLUMNS]))
-        tl.store(at, block, mask=(rows < way.target_shape[0] - first_row)[:, None] & inside[None, :])
+        tl.store(at, block, mask=(rows < copy.target_shape[0] - first_row)[:, None] & inside[None, :])
 
 
 @tlx_xdsl.jit
-def copy_tiles(
-    source_ptr, target_ptr, way, source_ptr2, target_ptr2, way2, TILES, BLOCK_ROWS: tl.constexpr,
-    BLOCK_COLUMNS: tl.constexpr, FROM: tl.constexpr, TO: tl.constexpr, FROM2: tl.constexpr, TO2: tl.constexpr,
-    WIDE: tl.constexpr,
-):  # fmt: skip
+def copy_tiles(copies, TILES, BLOCK: tl.constexpr, LIES: tl.constexpr, WIDE: tl.constexpr):
     """Copy a matrix, a tile for each program, or two: then the first TILES programs have the first one."""
     tile = tl.program_id(0)
-    buffer = tlx.local_alloc((BLOCK_ROWS, BLOCK_COLUMNS), source_ptr.dtype.element_ty, 1)
-    if source_ptr2 is None or tile < TILES:
-        copy_tile(tile, buffer[0], source_ptr, target_ptr, way, FROM, TO, WIDE)
+    buffer = tlx.local_alloc(BLOCK, copies[0].source.dtype.element_ty, 1)
+    if len(copies) == 1 or tile < TILES:
+        copy_tile(tile, buffer[0], copies[0], LIES[0], WIDE)
     else:
-        copy_tile(tile - TILES, buffer[0], source_ptr2, target_ptr2, way2, FROM2, TO2, WIDE)
+        copy_tile(tile - TILES, buffer[0], copies[1], LIES[1], WIDE)
 
 
 @tlx_xdsl.jit
@@ -115,59 +128,73 @@ def pinned(block, SIDE: tl.constexpr):
     return tlx.require_layout(block, layout)
 
 
-@tlx_xdsl.jit
-def factor_places(
-    outer_stride, k_stride, inside, SIZE: tl.constexpr, BLOCK_K: tl.constexpr,
-    K_FIRST: tl.constexpr, DENSE: tl.constexpr, VECTOR: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
-    """Offsets of a step's rows and of its columns, as blocks, and which of its SIZE are inside.
+class Factor(NamedTuple):
+    """A factor of a product, from a tile's first row (or column) on: where its elements are, and room for a step."""
 
-    A step is SIZE rows of A (or columns of B) by BLOCK_K; with K_FIRST the block is BLOCK_K x SIZE. The last dimension
-    is that along which neighbours lie closer. Addresses of rows are computed, so a row that is not inside is the first
-    one again, whose product is not stored; addresses along the columns are constants, so those outside are masked.
+    ptr: Any
+    k_stride: Any
+    places: Any
+    buffer: Any
+
+
+@tlx_xdsl.jit
+def factor_of(
+    ptr, first, count, strides, SIZE: tl.constexpr, BLOCK_K: tl.constexpr,
+    K_FIRST: tl.constexpr, LIES: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """A factor with `count` rows of A (or columns of B), from the row `first` on; `strides` are those of rows and of K.
+
+    A step is SIZE rows by BLOCK_K; with K_FIRST the block is BLOCK_K x SIZE. The last dimension is that along which
+    neighbours lie closer. Places are offsets of a step's rows and of its columns, as blocks, and which of its SIZE are
+    inside. Addresses of rows are computed, so a row that is not inside is the first one again, whose product is not
+    stored; addresses along the columns are constants, so those outside are masked.
     """
     outer, k = tl.arange(0, SIZE), tl.arange(0, BLOCK_K)
-    there = outer < inside
+    there = outer < count - first
     if not K_FIRST:
         outer = tl.where(there, outer, 0)
     if WIDE:
         outer, k = outer.to(tl.int64), k.to(tl.int64)
+    # Neighbours of a dense factor are one element apart.
     if K_FIRST:
-        rows, columns = tl.broadcast((k * k_stride)[:, None], (outer if DENSE else outer * outer_stride)[None, :])
+        rows, columns = k * strides[1], outer if LIES.dense else outer * strides[0]
     else:
-        rows, columns = tl.broadcast((outer * outer_stride)[:, None], (k if DENSE else k * k_stride)[None, :])
+        rows, columns = outer * strides[0], k if LIES.dense else k * strides[1]
+    rows, columns = tl.broadcast(rows[:, None], columns[None, :])
     # What is loaded one by one is stored to shared memory in words of two.
-    SIDE: tl.constexpr = 2 if VECTOR == 1 else VECTOR
-    return pinned(rows, SIDE), pinned(columns, SIDE), there
+    SIDE: tl.constexpr = 2 if LIES.vector == 1 else LIES.vector
+    buffer = tlx.local_alloc(rows.shape, ptr.dtype.element_ty, 1)
+    ptr += first.to(tl.int64) * strides[0]
+    return Factor(ptr, strides[1], (pinned(rows, SIDE), pinned(columns, SIDE), there), buffer[0])
 
 
 @tlx_xdsl.jit
-def load_step(ptr, k, k_stride, places, count, K_FIRST: tl.constexpr, VECTOR: tl.constexpr, MASKED: tl.constexpr):
+def load_step(factor, k, count, K_FIRST: tl.constexpr, VECTOR: tl.constexpr, MASKED: tl.constexpr):
     """Load the step of K from `k` on. With MASKED it is zeros from `count` on; else all of it is there."""
-    rows, columns, there = places
-    dtype: tl.constexpr = ptr.dtype.element_ty
-    at = ptr + k.to(tl.int64) * k_stride + rows + columns
+    rows, columns, there = factor.places
+    at = factor.ptr + k.to(tl.int64) * factor.k_stride + rows + columns
     if VECTOR > 1:
-        at = tl.multiple_of(at, (1, VECTOR * tlx.size_of(dtype)))
+        at = tl.multiple_of(at, (1, VECTOR * tlx.size_of(factor.ptr.dtype.element_ty)))
     if K_FIRST:
+        mask = there[None, :]
         if MASKED:
-            return tl.load(at, mask=(tl.arange(0, rows.shape[0]) < count)[:, None] & there[None, :], other=0.0)
-        return tl.load(at, mask=there[None, :], other=0.0)
+            mask = (tl.arange(0, rows.shape[0]) < count)[:, None] & mask
+        return tl.load(at, mask=mask, other=0.0)
     if MASKED:
         return tl.load(at, mask=(tl.arange(0, rows.shape[1]) < count)[None, :], other=0.0)
     return tl.load(at)
 
 
 class Distances(NamedTuple):
-    """Elements between neighbours of a product's matrices along rows, columns and K, and between matrices of sums."""
+    """Elements between neighbours of a product's matrices: (rows, K) of A, (columns, K) of B, (rows, columns) of C.
 
-    a_row: Any
-    a_k: Any
-    b_column: Any
-    b_k: Any
-    c_row: Any
-    c_column: Any
-    c_split: Any
+    `split` are those between matrices of sums.
+    """
+
+    a: Any
+    b: Any
+    c: Any
+    split: Any
 
 
 @tlx_xdsl.jit
@@ -179,66 +206,60 @@ def gemm_direct(
 
     `shape` is M, N and K, counted in UNITS of so many elements; BLOCK are the extents of a step. A, B and C say how
     the matrices lie (`unaligned_config.Placement`). With PARTIAL each program along z has a matrix of its own,
-    `c_split` after the one before, whose rows have room for whole vectors.
+    `strides.split` after the one before, whose rows have room for whole vectors.
     """
     if PARTIAL:
         tl.extra.cuda.gdc_launch_dependents()  # `add_splits` waits for the end of this launch itself
     BLOCK_M: tl.constexpr = BLOCK[0]
     BLOCK_N: tl.constexpr = BLOCK[1]
     BLOCK_K: tl.constexpr = BLOCK[2]
+    A_FIRST: tl.constexpr = A.columns
+    B_FIRST: tl.constexpr = not B.columns
     M, N, K = shape[0] * UNITS[0], shape[1] * UNITS[1], shape[2] * UNITS[2]
-    a_row, a_k, b_column, b_k, c_row, c_column, c_split = strides
-    dtype: tl.constexpr = a_ptr.dtype.element_ty
     first_m, first_n = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
     first_k = tl.program_id(2) * (STEPS * BLOCK_K)
     last_k = tl.minimum(K, first_k + STEPS * BLOCK_K)
     # The incomplete step comes first: those in the loop need no mask.
     count = last_k - first_k - (tl.cdiv(last_k - first_k, BLOCK_K) - 1) * BLOCK_K
-    a_ptr += first_m.to(tl.int64) * a_row
-    b_ptr += first_n.to(tl.int64) * b_column
-    a_buffer = tlx.local_alloc((BLOCK_K, BLOCK_M) if A.columns else (BLOCK_M, BLOCK_K), dtype, 1)
-    b_buffer = tlx.local_alloc((BLOCK_N, BLOCK_K) if B.columns else (BLOCK_K, BLOCK_N), dtype, 1)
-    a_places = factor_places(a_row, a_k, M - first_m, BLOCK_M, BLOCK_K, A.columns, A.dense, A.vector, WIDE)
-    b_places = factor_places(b_column, b_k, N - first_n, BLOCK_N, BLOCK_K, not B.columns, B.dense, B.vector, WIDE)
+    left = factor_of(a_ptr, first_m, M, strides.a, BLOCK_M, BLOCK_K, A_FIRST, A, WIDE)
+    right = factor_of(b_ptr, first_n, N, strides.b, BLOCK_N, BLOCK_K, B_FIRST, B, WIDE)
 
-    a = load_step(a_ptr, first_k, a_k, a_places, count, A.columns, A.vector, True)
-    b = load_step(b_ptr, first_k, b_k, b_places, count, not B.columns, B.vector, True)
+    a = load_step(left, first_k, count, A_FIRST, A.vector, True)
+    b = load_step(right, first_k, count, B_FIRST, B.vector, True)
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for k in range(first_k + count, last_k, BLOCK_K):
-        tlx.local_store(a_buffer[0], a)
-        tlx.local_store(b_buffer[0], b)
-        tlx.fence_async_shared()  # the tensor cores read through the async proxy what the threads wrote
-        a = load_step(a_ptr, k, a_k, a_places, count, A.columns, A.vector, False)
-        b = load_step(b_ptr, k, b_k, b_places, count, not B.columns, B.vector, False)
-        acc = tlx.async_dot(operand(a_buffer[0], A.columns), operand(b_buffer[0], B.columns), acc)
-        acc = tlx.async_dot_wait(0, acc)
-    tlx.local_store(a_buffer[0], a)
-    tlx.local_store(b_buffer[0], b)
-    tlx.fence_async_shared()
-    acc = tlx.async_dot(operand(a_buffer[0], A.columns), operand(b_buffer[0], B.columns), acc)
-    acc = tlx.async_dot_wait(0, acc)
+        store_step(left, right, a, b)
+        a = load_step(left, k, count, A_FIRST, A.vector, False)
+        b = load_step(right, k, count, B_FIRST, B.vector, False)
+        acc = multiplied(left, right, acc, A.columns, B.columns)
+    store_step(left, right, a, b)
+    acc = multiplied(left, right, acc, A.columns, B.columns)
 
-    c_ptr += first_m.to(tl.int64) * c_row + first_n.to(tl.int64) * c_column + tl.program_id(2).to(tl.int64) * c_split
-    tile = acc.to(c_ptr.dtype.element_ty)
-    rows, columns = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N)
-    inside_m, inside_n = rows < M - first_m, columns < N - first_n
-    if PARTIAL:
-        at = places(c_ptr, rows, c_row, columns, c_column, C.dense, C.vector, WIDE)
-        stored_n = columns < tl.cdiv(N, C.vector) * C.vector - first_n
-        tl.store(at, tile, mask=inside_m[:, None] & stored_n[None, :])
-    elif C.columns:
-        at = places(c_ptr, columns, c_column, rows, c_row, C.dense, C.vector, WIDE)
-        tl.store(at, tl.trans(tile), mask=inside_n[:, None] & inside_m[None, :])
-    else:
-        at = places(c_ptr, rows, c_row, columns, c_column, C.dense, C.vector, WIDE)
-        tl.store(at, tile, mask=inside_m[:, None] & inside_n[None, :])
+    c_ptr += first_m.to(tl.int64) * strides.c[0] + first_n.to(tl.int64) * strides.c[1]
+    c_ptr += tl.program_id(2).to(tl.int64) * strides.split
+    stored_n = tl.cdiv(N, C.vector) * C.vector if PARTIAL else N
+    store_block(c_ptr, acc.to(c_ptr.dtype.element_ty), strides.c, (M - first_m, stored_n - first_n), C, WIDE)
+
+
+@tlx_xdsl.jit
+def store_step(left, right, a, b):
+    """Store a step of both factors to shared memory."""
+    tlx.local_store(left.buffer, a)
+    tlx.local_store(right.buffer, b)
+    tlx.fence_async_shared()  # the tensor cores read through the async proxy what the threads wrote
+
+
+@tlx_xdsl.jit
+def multiplied(left, right, acc, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr):
+    """Add the products of the step in shared memory."""
+    acc = tlx.async_dot(operand(left.buffer, A_COLUMNS), operand(right.buffer, B_COLUMNS), acc)
+    return tlx.async_dot_wait(0, acc)
 
 
 @tlx_xdsl.jit
 def add_splits(
-    parts_ptr, c_ptr, SPLITS, M, N, part_row, part_split, c_row, c_column,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, TOGETHER: tl.constexpr,
-    C_COLUMNS: tl.constexpr, C_DENSE: tl.constexpr, WIDE: tl.constexpr,
+    parts_ptr, c_ptr, SPLITS, shape, part_row, part_split, strides,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, TOGETHER: tl.constexpr, C: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """C = the sum of SPLITS matrices of f32, `part_split` apart, in an order that is always the same.
 
@@ -246,25 +267,19 @@ def add_splits(
     of 16 bytes, and have room for whole ones.
     """
     tl.extra.cuda.gdc_wait()  # the programs of this launch are there before the product has ended
+    M, N = shape
     first_m, first_n = tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N
     rows, columns, splits = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, TOGETHER)
-    inside_m, inside_n = rows < M - first_m, columns < N - first_n
     parts_ptr += first_m.to(tl.int64) * part_row + first_n
     at = (splits.to(tl.int64) * part_split)[:, None, None] + (rows * part_row)[None, :, None] + columns[None, None, :]
     loaded_n = columns < tl.cdiv(N, 4) * 4 - first_n
-    there = inside_m[None, :, None] & loaded_n[None, None, :]
+    there = (rows < M - first_m)[None, :, None] & loaded_n[None, None, :]
     total = tl.zeros((TOGETHER, BLOCK_M, BLOCK_N), tl.float32)
     for split in range(0, SPLITS, TOGETHER):
         here = tl.multiple_of(parts_ptr + split.to(tl.int64) * part_split + at, (1, 1, 16))
         total += tl.load(here, mask=(splits < SPLITS - split)[:, None, None] & there, other=0.0)
-    tile = tl.sum(total, 0).to(c_ptr.dtype.element_ty)
-    c_ptr += first_m.to(tl.int64) * c_row + first_n.to(tl.int64) * c_column
-    if C_COLUMNS:
-        at = places(c_ptr, columns, c_column, rows, c_row, C_DENSE, 1, WIDE)
-        tl.store(at, tl.trans(tile), mask=inside_n[:, None] & inside_m[None, :])
-    else:
-        at = places(c_ptr, rows, c_row, columns, c_column, C_DENSE, 1, WIDE)
-        tl.store(at, tile, mask=inside_m[:, None] & inside_n[None, :])
+    c_ptr += first_m.to(tl.int64) * strides[0] + first_n.to(tl.int64) * strides[1]
+    store_block(c_ptr, tl.sum(total, 0).to(c_ptr.dtype.element_ty), strides, (M - first_m, N - first_n), C, WIDE)
 
 
 @tlx_xdsl.jit

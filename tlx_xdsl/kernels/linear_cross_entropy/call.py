@@ -18,6 +18,7 @@ from ..calls.launching import check_hopper
 from ..calls.operands import (
     Operand,
     check_alignment,
+    check_contiguous,
     check_places,
     check_shape,
     check_types,
@@ -159,7 +160,7 @@ def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Pre
     check_places((layer.x, *rows))
     for each in rows:
         check_shape(each, tuple(target.shape), "that of 'target'")
-        _check_contiguous(each)
+        check_contiguous(each)
     dx = empty(layer.x, x.shape) if with_dx else None
     dw = empty(layer.w, w.shape) if with_dw else None
     named = {"dloss": dloss, "x": x, "w": w, "target": target, "lse": lse, "logits": None, "sums": None}
@@ -184,7 +185,7 @@ def _prepare_scaling(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prep
     """Multiply gradients that were computed with the loss by the gradient of the loss, in their place."""
     named: dict[str, Any] = dict(zip(("dloss", "dx", "dw"), tensors, strict=True))
     given = [operand(_BACKWARD, name, named[name]) for name in ("dx", "dw") if named[name] is not None]
-    launches = [scaling_launch(each, named["dloss"], each.name) for each in given if 0 not in each.shape]
+    launches = [scaling_launch(each, named["dloss"]) for each in given if 0 not in each.shape]
     return Prepared(named, launches)
 
 
@@ -220,15 +221,6 @@ def _sum_type(name: str, layer: Layer, dtype: str) -> str:
     return dtype
 
 
-def _check_contiguous(each: Operand) -> None:
-    step, contiguous = 1, True
-    for extent, stride in zip(reversed(each.shape), reversed(each.strides), strict=True):
-        contiguous = contiguous and (extent == 1 or stride == step)
-        step *= extent
-    if not contiguous and step:
-        raise ValueError(f"{each.what}: expected contiguous elements, got the strides {each.strides}")
-
-
 def _checked(
     name: str, x: Any, w: Any, target: Any, ignore_index: int, smoothing: float, logits_bytes: int
 ) -> Layer:  # fmt: skip
@@ -259,7 +251,7 @@ def _checked(
                 f"{each.what}: expected contiguous rows that begin at multiples of 16 bytes, got the strides "
                 f"{each.strides}"
             )
-    _check_contiguous(classes)
+    check_contiguous(classes)
     flat = operand(name, "target", classes.value.reshape(-1))
     if 0 in given.shape:
         rows = operand(name, "x", given.value.reshape(-1, depth))

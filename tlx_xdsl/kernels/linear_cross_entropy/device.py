@@ -1,7 +1,7 @@
 """The cross-entropy of x @ w^T without its logits, for Hopper: a product that keeps two numbers of each row of a tile.
 
-The schedule is that of `gemm.pingpong`: one consumer reduces the logits of its tile while the other one multiplies, so
-that the exponentials hide under products. A tile leaves the maximum of each of its rows and the sum of
+The schedule is pingpong of `gemm.persistent`: one consumer reduces the logits of its tile while the other one
+multiplies, so that the exponentials hide under products. A tile leaves the maximum of each of its rows and the sum of
 exp(logit - maximum), in f32: 8 bytes for BLOCK_N logits. `rows.combine_tiles` makes the losses of them.
 
 The logits are the f32 sums of the tensor cores; nothing rounds them.

@@ -102,15 +102,9 @@ class Layer:
         """Return whether gradients of w need no sums of chunks."""
         return self.chunk >= self.tokens
 
-    def launch(
-        self, kernel: Any, grid: tuple[int, ...], values: dict[str, Any], constants: dict[str, Any], names: str,
-        num_warps: int = 4, aligned: tuple[str, ...] = (),
-    ) -> Launch:  # fmt: skip
-        """A launch of rows whose arguments `<name>_ptr` are the tensors of these names."""
-        sources = {f"{name}_ptr": name for name in names.split()}
-        return Launch.of(
-            kernel, grid, values, constants, self.x.device, sources, aligned=aligned, num_warps=num_warps
-        )  # fmt: skip
+    def named(self, name: str, value: Any) -> Operand | None:
+        """A tensor of the call, by its name in the plan; None for none."""
+        return None if value is None else operand(self.x.function, name, value)
 
 
 # --- losses ---------------------------------------------------------------------------------------------------------
@@ -128,8 +122,8 @@ def loss_launches(layer: Layer, sums: Any, losses: Any, lse: Any, name: str) -> 
     """
     (tokens, depth), classes = layer.x.shape, layer.classes
     tiles = -(-tokens // _TILE.block_m), tiles_of(classes)
-    top, total = sums[0], sums[1]
-    plain = sums[2] if layer.smoothing > 0 else None
+    top, total, *rest = (layer.named("sums", each) for each in sums)
+    plain = rest[0] if rest else None
     values: dict[str, Any] = {
         "x_desc": described_rows(layer.x, (_TILE.block_m, _TILE.block_k)),
         "w_desc": described_rows(layer.w, (_TILE.block_n, _TILE.block_k)),
@@ -139,34 +133,35 @@ def loss_launches(layer: Layer, sums: Any, losses: Any, lse: Any, name: str) -> 
         "sizes": sizes_of((tokens, classes, depth), tiles, _TILE.group_m),
     }
     constants: dict[str, Any] = {"FORM": Form(_TILE, b_columns=True), "EVEN": classes % _TILE.block_n == 0}
-    sources = {"x_desc": "x", "w_desc": "w", "top_ptr": "sums", "total_ptr": "sums", "plain_ptr": "sums"}
     programs = min(multiprocessors(layer.x), prod(tiles))
-    product = Launch.of(linear_sums, (programs,), values, constants, layer.x.device, sources)
+    product = Launch.of(linear_sums, (programs,), values, constants, layer.x.device)
     values = {
-        "x_ptr": layer.x.value, "w_ptr": layer.w.value, "target_ptr": layer.target.value, "top_ptr": top,
-        "total_ptr": total, "plain_ptr": plain, "loss_ptr": losses, "lse_ptr": lse, "x_stride": layer.x.strides[0],
+        "x_ptr": layer.x, "w_ptr": layer.w, "target_ptr": layer.target, "top_ptr": top, "total_ptr": total,
+        "plain_ptr": plain, "loss_ptr": layer.named(name, losses), "lse_ptr": layer.named("lse", lse),
+        "x_stride": layer.x.strides[0],
         "w_stride": layer.w.strides[0], "extents": (tokens, classes, depth, tiles[1]),
         "ignore_index": layer.ignore_index, "smoothing": layer.smoothing,
     }  # fmt: skip
     constants = {"BLOCK": _COMBINE_BLOCK, "BLOCK_K": _DOT_BLOCK}
-    combined = layer.launch(combine_tiles, (tokens,), values, constants, "x w target lse")
-    sources = {**combined.sources, **dict.fromkeys(("top_ptr", "total_ptr", "plain_ptr"), "sums"), "loss_ptr": name}
-    return product, replace(combined, sources=sources)
+    return product, Launch.of(combine_tiles, (tokens,), values, constants, layer.x.device)
 
 
 def scale_launch(layer: Layer, scale: Any) -> Launch:
     """1 over the rows that count."""
     values = {
-        "target_ptr": layer.target.value, "scale_ptr": scale, "ROWS": layer.tokens, "ignore_index": layer.ignore_index
+        "target_ptr": layer.target, "scale_ptr": layer.named("scale", scale), "ROWS": layer.tokens,
+        "ignore_index": layer.ignore_index,
     }  # fmt: skip
-    return layer.launch(scale_of_rows, (1,), values, {"BLOCK": _SUM_BLOCK}, "target scale", num_warps=8)
+    return Launch.of(scale_of_rows, (1,), values, {"BLOCK": _SUM_BLOCK}, layer.x.device, num_warps=8)
 
 
 def total_launch(layer: Layer, losses: Any, scale: Any, total: Any) -> Launch:
     """The sum of losses, times `scale` where it is given."""
-    values = {"losses_ptr": losses, "scale_ptr": scale, "total_ptr": total, "ROWS": layer.tokens}
-    launch = layer.launch(sum_of_losses, (1,), values, {"BLOCK": _SUM_BLOCK}, "losses scale", num_warps=8)
-    return replace(launch, sources={**launch.sources, "total_ptr": "loss"})
+    values = {
+        "losses_ptr": layer.named("losses", losses), "scale_ptr": layer.named("scale", scale),
+        "total_ptr": layer.named("loss", total), "ROWS": layer.tokens,
+    }  # fmt: skip
+    return Launch.of(sum_of_losses, (1,), values, {"BLOCK": _SUM_BLOCK}, layer.x.device, num_warps=8)
 
 
 # --- gradients ------------------------------------------------------------------------------------------------------
@@ -210,25 +205,26 @@ def gradient_launches(layer: Layer, to: Gradients) -> tuple[tuple[Launch, ...], 
             config = None if layer.at_most_one_chunk else ADDING[str(target.dtype)]
             steps.append(_product(transposed(logits), x, target, PLAIN if rows.start == 0 else ADDED, config))
     if to.sums is not None:
-        values = {"sums_ptr": to.sums, "out_ptr": to.dw, "VECTORS": layer.classes * layer.x.shape[1] // WIDTH}
-        programs = -(-layer.classes * layer.x.shape[1] // _ROUND_BLOCK)
-        launch = layer.launch(rounded, (programs,), values, {"BLOCK": _ROUND_BLOCK}, "sums", 8, ("sums_ptr", "out_ptr"))
-        steps.append(replace(launch, sources={**launch.sources, "out_ptr": "dw"}))
+        count = layer.classes * layer.x.shape[1]
+        values = {"sums_ptr": layer.named("sums", to.sums), "out_ptr": layer.named("dw", to.dw)}
+        launch = Launch.of(
+            rounded, (-(-count // _ROUND_BLOCK),), {**values, "VECTORS": count // WIDTH}, {"BLOCK": _ROUND_BLOCK},
+            layer.x.device, aligned=tuple(values), num_warps=8,
+        )  # fmt: skip
+        steps.append(launch)
     size = max(workspace_bytes(each.choice) for each in steps if isinstance(each, Problem))
     workspace = empty(layer.x, (size,), "u8") if size else None
     return tuple(launch for each in steps for launch in _launches(each, workspace)), workspace
 
 
-def scaling_launch(gradient: Operand, factor: Any, name: str) -> Launch:
-    """The launch that multiplies the tensor of this name by `factor`, in its place."""
+def scaling_launch(gradient: Operand, factor: Any) -> Launch:
+    """The launch that multiplies a gradient by `factor`, the gradient of the loss, in its place."""
     count = prod(gradient.shape)
-    values = {"x_ptr": gradient.value, "factor_ptr": factor, "VECTORS": count // WIDTH}
+    factor = operand(gradient.function, "dloss", factor)
+    values = {"x_ptr": gradient, "factor_ptr": factor, "VECTORS": count // WIDTH}
     programs = min(-(-count // _ROUND_BLOCK), _SCALE_PROGRAMS * multiprocessors(gradient))
-    sources = {"x_ptr": name, "factor_ptr": "dloss"}
     constants = {"BLOCK": _ROUND_BLOCK}
-    return Launch.of(
-        scaled, (programs,), values, constants, gradient.device, sources, aligned=("x_ptr",), num_warps=8
-    )  # fmt: skip
+    return Launch.of(scaled, (programs,), values, constants, gradient.device, aligned=("x_ptr",), num_warps=8)
 
 
 def _launches(step: Launch | Problem, workspace: Any) -> Sequence[Launch]:
@@ -263,7 +259,8 @@ def _gradients_of_rows(layer: Layer, to: Gradients, rows: slice, logits: Operand
     vectors, rest = divmod(layer.classes, WIDTH)
     threads = min(_THREADS, max(32, 1 << max(vectors - 1, 0).bit_length()))
     values = {
-        "x_ptr": logits.value, "target_ptr": target.value, "loss_ptr": to.losses[rows], "scale_ptr": to.scale,
+        "x_ptr": logits, "target_ptr": target, "loss_ptr": layer.named("losses", to.losses[rows]),
+        "scale_ptr": layer.named("scale", to.scale),
         "x_stride": layer.pitch // WIDTH, "VECTORS": vectors, "REST": rest, "ignore_index": layer.ignore_index,
         "smoothing": layer.smoothing,
     }  # fmt: skip
@@ -271,7 +268,7 @@ def _gradients_of_rows(layer: Layer, to: Gradients, rows: slice, logits: Operand
         "THREADS": threads, "BLOCK": min(_BLOCK, threads * WIDTH), "HAS_REST": rest > 0,
         "IS_SMOOTHED": layer.smoothing > 0,
     }  # fmt: skip
-    launch = layer.launch(
-        gradients_of_logits, (target.shape[0],), values, constants, "target scale", threads // 32, ("x_ptr",)
-    )
-    return replace(launch, sources={**launch.sources, "x_ptr": "logits", "loss_ptr": "losses"})
+    return Launch.of(
+        gradients_of_logits, (target.shape[0],), values, constants, layer.x.device, aligned=("x_ptr",),
+        num_warps=threads // 32,
+    )  # fmt: skip

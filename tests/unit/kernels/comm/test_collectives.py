@@ -168,7 +168,7 @@ def test_the_choice():
     [
         (all_reduce, [np.zeros(4, np.float32)], 2, "a list with one array for each of 2 ranks"),
         (all_reduce, [np.zeros(4, np.int32)] * 2, 2, "expected elements of type bf16 or fp16 or fp32, got int32"),
-        (all_reduce, [np.zeros((4, 4), np.float32).T[1:]] * 2, 2, "expected a contiguous tensor"),
+        (all_reduce, [np.zeros((4, 4), np.float32).T[1:]] * 2, 2, "expected contiguous elements"),
         (all_reduce, [np.zeros(4, np.float32)], 1, "at least 2 ranks, got 1"),
         (reduce_scatter, [np.zeros(5, np.float32)] * 2, 2, "a multiple of 2 rows"),
     ],

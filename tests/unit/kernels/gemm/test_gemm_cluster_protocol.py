@@ -1,4 +1,4 @@
-"""Return of stages between CTAs of a cluster in `gemm_cooperative`, and two wrong ways, which are reported.
+"""Return of stages between CTAs of a cluster in `gemm_persistent`, and two wrong ways, which are reported.
 
 Both were in that kernel while it was written, and were found before it ran on a GPU. The kernel here has what is left
 of it without products: each of two CTAs adds up tiles of its own, `a`, and tiles that one CTA loads for both, `b`.

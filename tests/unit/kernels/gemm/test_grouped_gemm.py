@@ -144,7 +144,7 @@ def test_no_rows_at_all():
 @pytest.mark.parametrize("name", CONFIGS if volume.is_full() else ["large", "small"])
 def test_configurations(name):
     run_rows((300, 40), 200, 520, CONFIGS[name], programs=2)
-    if not CONFIGS[name].split_n:
+    if CONFIGS[name].b_parts == 1:
         run_sums((300, 40), 200, 520, CONFIGS[name], programs=2)
 
 
@@ -259,7 +259,7 @@ def test_the_configuration_follows_the_shape(shape, expected):
 
 def test_choices_fit_the_shared_memory():
     for config in CONFIGS.values():
-        assert config.shared_bytes + 16 * config.stages <= SHARED_BYTES
+        assert config.shared_bytes() + 16 * config.stages <= SHARED_BYTES
 
 
 F16 = np.float16

@@ -40,7 +40,7 @@ def test_rows(name, by_columns):
 
 
 @pytest.mark.skipif(not volume.is_full(), reason="the tasks of the other kernel, which takes as long to compile")
-@pytest.mark.parametrize("name", [name for name in NAMES if not CONFIGS[name].split_n])
+@pytest.mark.parametrize("name", [name for name in NAMES if CONFIGS[name].b_parts == 1])
 def test_sums(name):
     x, y, out = np.empty((64, 64), np.float16), np.empty((64, 64), np.float16), np.empty((2, 64, 64), np.float16)
     result = check(grouped_gemm_launch(x.T, y, ENDS, out, config=CONFIGS[name]))

@@ -73,7 +73,7 @@ def operands_with(**changes):
         ({"w": np.ones((16, 8), E4M3)}, ValueError, "'w': expected 3 dimensions"),
         ({"scale_x": np.ones(8)}, TypeError, "'scale_x': expected elements of type fp32"),
         ({"scale_x": np.ones(9, np.float32)}, ValueError, r"'scale_x': expected the shape \(8,\) \(rows of 'x'\)"),
-        ({"scale_w": np.ones((8, 2), np.float32).T}, ValueError, "'scale_w': expected contiguous memory"),
+        ({"scale_w": np.ones((8, 2), np.float32).T}, ValueError, "'scale_w': expected contiguous elements"),
         ({"out": np.ones((8, 8), np.float32)}, TypeError, "'out': expected elements of type bf16 or fp16"),
         ({"out_dtype": "fp32"}, ValueError, "'out_dtype': expected bf16 or fp16, got 'fp32'"),
     ],

@@ -18,11 +18,11 @@ OUT = {"bf16": np.dtype(ml_dtypes.bfloat16), "fp16": np.dtype(np.float16), "fp32
 TOLERANCE = {"bf16": 4e-3, "fp16": 5e-4, "fp32": 1e-6}
 
 TILES = {
-    "strips": ScaledConfig("cooperative", 128, 256, stages=2, strips=2),
-    "buffers": ScaledConfig("cooperative", 128, 64, stages=2, strips=2, buffers=2),
+    "strips": ScaledConfig("cooperative", 128, 256, stages=2, subtiles=2),
+    "buffers": ScaledConfig("cooperative", 128, 64, stages=2, subtiles=2, buffers=2),
     "flat": ScaledConfig("cooperative", 64, 128, stages=2, split_columns=True),
-    "flat strips": ScaledConfig("cooperative", 64, 256, stages=2, strips=2, split_columns=True, turns=True),
-    "pingpong": ScaledConfig("pingpong", 64, 64, stages=3, strips=2),
+    "flat strips": ScaledConfig("cooperative", 64, 256, stages=2, subtiles=2, split_columns=True, turns=True),
+    "pingpong": ScaledConfig("pingpong", 64, 64, stages=3, subtiles=2),
 }
 """Tiles with few stages, so that rings turn."""
 
@@ -199,7 +199,7 @@ def test_choices_fit_the_shared_memory():
         for name, out_bytes in itertools.product(names, (2, 4)):
             fitted = CONFIGS[name].fitted(out_bytes, sums)
             assert fitted.stages >= 3
-            assert fitted.shared_bytes(out_bytes, sums) + 2048 <= SHARED_BYTES
+            assert fitted.bytes_of(out_bytes, sums) + 2048 <= SHARED_BYTES
     assert set().union(*TIMES.values()) == set(CONFIGS)
 
 

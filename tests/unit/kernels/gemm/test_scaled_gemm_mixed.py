@@ -8,8 +8,7 @@ from tests.unit import volume
 from tests.unit.kernels.gemm.test_scaled_gemm import E4M3, E5M2, ONE, TOLERANCE, matrix as eight_bits, result_memory
 from tests.unit.kernels.references import DTYPES, matrix, relative_error
 from tlx_xdsl.kernels.gemm.scaled.call import scaled_gemm, scaled_gemm_launch
-from tlx_xdsl.kernels.gemm.scaled.config import CONFIGS
-from tlx_xdsl.kernels.gemm.scaled.mixed import mixed_config
+from tlx_xdsl.kernels.gemm.scaled.config import CONFIGS, mixed_config
 
 SCALES = {"one": (1, 1), "columns": (1, 200), "block columns": (3, 200), "blocks": (3, 2)}
 

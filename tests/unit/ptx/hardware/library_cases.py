@@ -154,7 +154,7 @@ def _gemm_unaligned(dtype):
 
 SCALED = {
     "exact": ScaledConfig("cooperative", 64, 128, stages=2, split_columns=True),
-    "pingpong": ScaledConfig("pingpong", 64, 64, stages=3, strips=2),
+    "pingpong": ScaledConfig("pingpong", 64, 64, stages=3, subtiles=2),
 }
 
 

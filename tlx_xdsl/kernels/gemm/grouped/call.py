@@ -14,7 +14,7 @@ numpy, and torch's tensors on the CPU, are multiplied by the interpreter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from tlx_xdsl.kernels.calls.operands import (
     check_alignment,
     check_places,
     check_shape,
+    check_type,
     check_types,
     describe,
     described,
@@ -71,18 +72,11 @@ def grouped_gemm(x: Any, w: Any, offsets: Any, *, out: Any = None, config: Group
 
 def _prepare(operands: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     x, w, offsets, out = operands
-    (config,) = options
     problem = read_problem(_NAME, x, w, offsets, DTYPES)
     if out is None:
         out = empty(problem.x, problem.shape)
-    _target(problem, out)
-    tensors = {"x": x, "w": w, "offsets": offsets, "out": out}
-    if 0 in problem.shape or problem.groups == 0:
-        return Prepared(tensors)
-    if problem.x.shape[1] == 0:
-        out[...] = 0
-        return Prepared(tensors)
-    return Prepared(tensors, (grouped_gemm_launch(x, w, offsets, out, config=config),))
+    target = _target(problem, out)
+    return problem.prepared(target, {}, lambda: _launch(problem, target, *options))
 
 
 GROUPED_GEMM = PlannedFunction(_NAME, _prepare, results=3, operator=operators.GROUPED_GEMM)
@@ -96,11 +90,7 @@ def grouped_gemm_launch(
     `programs` is how many share the tiles, by default the GPU's multiprocessors. Raises as `grouped_gemm` does.
     """
     problem = read_problem(_NAME, x, w, offsets, DTYPES)
-    target = _target(problem, out)
-    problem.check_elements()
-    check_hopper(_NAME, problem.x)
-    make = launch_of_sums if problem.is_sum else launch_of_rows
-    return make(problem, offsets, target, config, programs or multiprocessors(problem.x))
+    return _launch(problem, _target(problem, out), config, programs)
 
 
 def _target(problem: Problem, out: Any) -> Operand:
@@ -109,14 +99,15 @@ def _target(problem: Problem, out: Any) -> Operand:
     return target
 
 
+def _launch(problem: Problem, target: Operand, config: GroupedConfig | None, programs: int | None = None) -> Launch:
+    make = launch_of_sums if problem.is_sum else launch_of_rows
+    return make(problem, target, config, problem.programs(programs))
+
+
 def launch_of_rows(
-    problem: Problem,
-    offsets: Any,
-    out: Operand,
-    config: GroupedConfig | None,
-    programs: int,
-    scales: tuple[Any, Any] | None = None,
-) -> Launch:
+    problem: Problem, out: Operand, config: GroupedConfig | None, programs: int,
+    scales: tuple[Operand | None, Operand | None] = (None, None),
+) -> Launch:  # fmt: skip
     """The launch for rows in groups, of checked operands; `scales` are those of the rows of x and the columns of w.
 
     Raises ValueError for memory that TMA can't read.
@@ -125,72 +116,41 @@ def launch_of_rows(
     # The tiles hold bytes: of 8-bit elements a step takes twice as many columns.
     step_k = 2 // problem.x.element_bytes
     chosen = config or choose_config(problem.groups, rows, n, -(-k // step_k), programs).of_step(step_k)
-    part_m, part_n = chosen.rows, chosen.columns
-    x_desc, x_columns = described(problem.x, (part_m, chosen.block_k))
+    x_desc, x_columns = described(problem.x, (chosen.rows, chosen.block_k))
     if x_columns:
         # A copy would begin at a group's first row: TMA begins at multiples of 16 bytes along the contiguous dimension.
         raise ValueError(f"{problem.x.what}: expected rows that are contiguous, got the strides {problem.x.strides}")
-    w_desc, w_columns = described(problem.w, (1, chosen.block_k, part_n))
-    arguments = {
-        "x_desc": x_desc,
-        "w_desc": w_desc,
-        "out_desc": ragged(out, (part_m, part_n // chosen.subtiles)),
-        "offsets": offsets,
-        **({} if scales is None else dict(zip(("scale_x", "scale_w"), scales, strict=True))),
-        "ROWS": rows,
-        "GROUPS": problem.groups,
-        "N": n,
-        "K": k,
-    }
-    constexprs = {
-        **({"scale_x": None, "scale_w": None} if scales is None else {}),
-        "FORM": Form(chosen, b_columns=w_columns),
-    }
+    w_desc, w_columns = described(problem.w, (1, chosen.block_k, chosen.columns))
+    values = {
+        "x_desc": x_desc, "w_desc": w_desc, "out_desc": ragged(out, (chosen.rows, chosen.part_n)),
+        "offsets": problem.offsets, "scale_x": scales[0], "scale_w": scales[1],
+        "ROWS": rows, "GROUPS": problem.groups, "N": n, "K": k,
+    }  # fmt: skip
     # The groups may end anywhere: each can add a row of tiles that is not full.
     tiles = (rows // chosen.block_m + problem.groups) * -(-n // chosen.block_n)
-    grid = (min(tiles, programs),)
-    return Launch(ragged_rows, grid, arguments, constexprs, problem.x.device, sources=_ROW_SOURCES)
+    form = Form(chosen, b_columns=w_columns)
+    return Launch.of(ragged_rows, (min(tiles, programs),), values, {"FORM": form}, problem.x.device)
 
 
-def launch_of_sums(problem: Problem, offsets: Any, out: Operand, config: GroupedConfig | None, programs: int) -> Launch:
+def launch_of_sums(problem: Problem, out: Operand, config: GroupedConfig | None, programs: int) -> Launch:
     """The launch for sums over groups, of checked operands. Raises ValueError for memory that TMA can't read."""
     x, y, turned = transposed(problem.x), problem.w, transposed(out)
-    sources = _SUM_SOURCES
     if row_strides(out) is None and row_strides(turned) is not None:
         # out^T = y^T x: the kernel stores by rows.
         x, y, out = y, x, turned
-        sources = {**sources, "x_desc": "w", "y_desc": "x"}
-    (rows, m), n = x.shape, y.shape[1]
-    groups = problem.groups
+    (rows, m), n, groups = x.shape, y.shape[1], problem.groups
     chosen = config or choose_config(groups, m * groups, n, max(rows // groups, 1), programs, split=False)
-    if chosen.split_n:
+    if chosen.b_parts == 2:
         raise ValueError(f"{_NAME}: argument 'config': expected tiles of 128 rows where 'w' has 2 dimensions, got 64")
-    part_m, part_n = chosen.rows, chosen.columns
-    out_desc, by_columns = described(out, (1, part_m, part_n // chosen.subtiles))
+    out_desc, by_columns = described(out, (1, chosen.rows, chosen.part_n))
     assert not by_columns, "transposed above"
-    arguments = {
-        "x_desc": ragged(x, (chosen.block_k, part_m)),
-        "y_desc": ragged(y, (chosen.block_k, part_n)),
-        "out_desc": out_desc,
-        "offsets": offsets,
-        "ROWS": rows,
-        "GROUPS": groups,
-        "M": m,
-        "N": n,
-    }
-    grid = (min(groups * -(-m // chosen.block_m) * -(-n // chosen.block_n), programs),)
-    return Launch(ragged_sums, grid, arguments, {"FORM": Form(chosen, a_columns=True)}, x.device, sources=sources)
-
-
-_ROW_SOURCES = {
-    "x_desc": "x",
-    "w_desc": "w",
-    "out_desc": "out",
-    "offsets": "offsets",
-    "scale_x": "scale_x",
-    "scale_w": "scale_w",
-}
-_SUM_SOURCES = {"x_desc": "x", "y_desc": "w", "out_desc": "out", "offsets": "offsets"}
+    values = {
+        "x_desc": ragged(x, (chosen.block_k, chosen.rows)), "y_desc": ragged(y, (chosen.block_k, chosen.columns)),
+        "out_desc": out_desc, "offsets": problem.offsets, "ROWS": rows, "GROUPS": groups, "M": m, "N": n,
+    }  # fmt: skip
+    tiles = groups * -(-m // chosen.block_m) * -(-n // chosen.block_n)
+    form = Form(chosen, a_columns=True)
+    return Launch.of(ragged_sums, (min(tiles, programs),), values, {"FORM": form}, x.device)
 
 
 # --- operands ---------------------------------------------------------------------------------------------------------
@@ -210,7 +170,12 @@ class Problem:
 
     x: Operand
     w: Operand
-    groups: int
+    offsets: Operand
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return self.offsets.shape[0]
 
     @property
     def is_sum(self) -> bool:
@@ -231,13 +196,29 @@ class Problem:
         check_shape(target, self.shape, f"{'groups, ' if self.is_sum else ''}rows of 'x', columns of 'w'")
         return target
 
-    def check_elements(self) -> None:
-        """Refuse what has no elements. Raises ValueError."""
+    def prepared(self, target: Operand, scales: Mapping[str, Operand], launch: Callable[[], Launch]) -> Prepared:
+        """The call with this result; without elements to sum over it is zero."""
+        given = {"x": self.x, "w": self.w, "offsets": self.offsets, **scales, "out": target}
+        tensors = {name: each.value for name, each in given.items()}
+        if 0 in self.shape or self.groups == 0:
+            return Prepared(tensors)
+        if self.x.shape[1] == 0:
+            target.value[...] = 0
+            return Prepared(tensors)
+        return Prepared(tensors, (launch(),))
+
+    def programs(self, wanted: int | None) -> int:
+        """The programs that share the tiles.
+
+        Raises ValueError for tensors without elements, RuntimeError on a GPU that is not Hopper.
+        """
         if 0 in (*self.x.shape, *self.w.shape, self.groups):
             raise ValueError(
                 f"{self.x.function}: expected tensors with elements and at least one group, got {self.x.shape}, "
                 f"{self.w.shape} and {self.groups} groups"
             )
+        check_hopper(self.x.function, self.x)
+        return wanted or multiprocessors(self.x)
 
 
 def read_problem(function: str, x: Any, w: Any, offsets: Any, dtypes: Sequence[str]) -> Problem:
@@ -245,8 +226,7 @@ def read_problem(function: str, x: Any, w: Any, offsets: Any, dtypes: Sequence[s
     left, right, ends = operand(function, "x", x), operand(function, "w", w), operand(function, "offsets", offsets)
     check_types((left, right), dtypes)
     check_places((left, ends))
-    if ends.dtype != "i32":
-        raise TypeError(f"{ends.what}: expected elements of type int32, got {ends.value.dtype}")
+    check_type(ends, ("i32",), "int32")
     if len(ends.shape) != 1 or (ends.shape[0] > 1 and ends.strides != (1,)):
         raise ValueError(
             f"{ends.what}: expected one contiguous dimension, got the shape {ends.shape} and the strides {ends.strides}"
@@ -265,7 +245,7 @@ def read_problem(function: str, x: Any, w: Any, offsets: Any, dtypes: Sequence[s
     rows = left.shape[0] if len(right.shape) == 3 else left.shape[1]
     if rows > MAX_ROWS:
         raise ValueError(f"{left.what}: expected at most {MAX_ROWS} rows in all groups, got {rows}")
-    return Problem(left, right, groups)
+    return Problem(left, right, ends)
 
 
 def ragged(each: Operand, block: tuple[int, int]) -> TensorDescriptor:
@@ -283,4 +263,4 @@ def ragged(each: Operand, block: tuple[int, int]) -> TensorDescriptor:
         )
     distance = strides[0]
     shape = (LARGEST_EXTENT, LARGEST_EXTENT, MAX_ROWS, each.shape[1])
-    return describe(each.value, shape, ((1 << 34) - distance, distance, distance, 1), (1, 1, *block))
+    return describe(each.value, shape, ((1 << 34) - distance, distance, distance, 1), (1, 1, *block), each.name)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..tiles import Tile
+
 
 @dataclass(frozen=True)
-class GroupedConfig:
+class GroupedConfig(Tile):
     """Tiles of block_m x block_n of a group's result, and products of block_k (`device`).
 
     `stages`, `subtiles`, `buffers` and `group_m` are those of `gemm_config.GemmConfig`. The two consumers have half of
@@ -20,55 +22,16 @@ class GroupedConfig:
     subtiles: int
     buffers: int = 1
     group_m: int = 8
-
-    @property
-    def split_n(self) -> bool:
-        """Return whether the consumers have half of the columns each."""
-        return self.block_m == 64
-
-    @property
-    def parts(self) -> int:
-        """Blocks of the left operand in a stage: one for each consumer that has rows of its own."""
-        return 1 if self.split_n else 2
+    schedule = "cooperative"
 
     @property
     def b_parts(self) -> int:
         """Blocks of the right operand in a stage."""
-        return 2 if self.split_n else 1
-
-    @property
-    def rows(self) -> int:
-        """Rows of a consumer."""
-        return self.block_m // self.parts
-
-    @property
-    def columns(self) -> int:
-        """Columns of a consumer."""
-        return self.block_n // self.b_parts
-
-    @property
-    def part_n(self) -> int:
-        """Columns that a consumer stores at a time."""
-        return self.columns // self.subtiles
-
-    @property
-    def cluster(self) -> int:
-        """CTAs that share their loads."""
-        return 1
-
-    @property
-    def elements(self) -> int:
-        """Elements of a stage."""
-        return (self.block_m + self.block_n) * self.block_k
+        return 2 if self.block_m == 64 else 1
 
     def of_step(self, factor: int) -> GroupedConfig:
         """The same with steps of so many times the columns."""
         return replace(self, block_k=factor * self.block_k)
-
-    @property
-    def shared_bytes(self) -> int:
-        """Shared memory for 16-bit elements, without the barriers."""
-        return 2 * (self.stages * self.elements + self.buffers * self.block_m * self.block_n // self.subtiles)
 
 
 LARGE = GroupedConfig(128, 256, 64, stages=3, subtiles=2, buffers=2)
@@ -117,4 +80,4 @@ def choose_config(
         last = (steps * half + end if 2 * rest <= multiprocessors else mean) if rest else 0
         return rounds * mean + last
 
-    return min((times for times in _TIMES if split or not times[0].split_n), key=lambda times: microseconds(*times))[0]
+    return min((times for times in _TIMES if split or times[0].b_parts == 1), key=lambda times: microseconds(*times))[0]

@@ -30,9 +30,9 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
-from ..device import Ring, multiply_tile
+from ..device import Ring, by_parts, multiply_tile
 from .jobs import Groups, first_shared, group_end, job_of, seek, tiles_of_job
-from .parts import cut_at, pass_on, store_tile, tile_in_group
+from .parts import cut_at, pass_on, store_columns, tile_in_group
 
 
 @tlx_xdsl.jit
@@ -52,7 +52,7 @@ def load_rows_step(ring, x_desc, w_desc, stage, group, off_m, off_n, off_k, both
     tile: tl.constexpr = ring.form.tile
     full = ring.full
     ELEMENT: tl.constexpr = tlx.size_of(tlx.dtype_of(x_desc))
-    PART: tl.constexpr = (tile.columns if tile.split_n else tile.rows) * tile.block_k
+    PART: tl.constexpr = (tile.columns if tile.b_parts == 2 else tile.rows) * tile.block_k
     tlx.barrier_expect_bytes(full[stage], tile.elements * ELEMENT, pred=both)
     tlx.barrier_expect_bytes(full[stage], (tile.elements - PART) * ELEMENT, pred=not both)
     for part in tl.static_range(tile.parts):
@@ -70,7 +70,7 @@ def load_rows_step(ring, x_desc, w_desc, stage, group, off_m, off_n, off_k, both
 def both_multiply(place, tile: tl.constexpr):
     """Return whether the second consumer has a part of a tile: `place` are its first row and column, and their ends."""
     off_m, off_n, end_m, end_n = place
-    return off_n + tile.columns < end_n if tile.split_n else off_m + tile.rows < end_m
+    return off_n + tile.columns < end_n if tile.b_parts == 2 else off_m + tile.rows < end_m
 
 
 @tlx_xdsl.jit
@@ -130,8 +130,8 @@ def ragged_rows(
 
         with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
             half: tl.constexpr = tlx.async_task_replica_id()
-            x_part: tl.constexpr = 0 if TILE.split_n else half
-            w_part: tl.constexpr = half if TILE.split_n else 0
+            x_part: tl.constexpr = half if TILE.parts == 2 else 0
+            w_part: tl.constexpr = half if TILE.b_parts == 2 else 0
             stage = 0
             phase = 0
             index = pid
@@ -142,13 +142,14 @@ def ragged_rows(
                     row = off_m + x_part * TILE.rows
                     column = off_n + w_part * TILE.columns
                     if (row < end_m) & (column < end_n):
-                        (acc,), stage, phase = multiply_tile(ring, stage, phase, 0, num_k, x_part, w_part)
+                        sums, stage, phase = multiply_tile(ring, stage, phase, 0, num_k, x_part, w_part)
                         scales = None
                         if scale_x is not None:
                             rows = row + tl.arange(0, TILE.rows)
                             scales = (tl.load(scale_x + rows, mask=rows < end_m, other=0.0), scale_w + place[0] * N)
                         where = cut_at(end_m, row, TILE.rows)
-                        store_tile(acc, out_desc, c, half, where, column, scales, N, TILE)
+                        state = (out_desc, c, where, scales, N, TILE)
+                        by_parts(sums, column, store_columns, state, half, TILE.part_n)
                     else:
                         steps = tl.where((off_m < end_m) & (off_n < end_n), num_k, 0)
                         stage, phase = pass_on(ring, stage, phase, steps)
@@ -159,12 +160,15 @@ def ragged_rows(
 
 
 @tlx_xdsl.jit
-def group_of_tile(tile, offsets, ROWS, tiles):
-    """The group of a tile where each has so many, and its first row and end."""
-    group = tile // tiles
-    start = min(max(tl.load(offsets + max(group - 1, 0)), 0), ROWS)
+def tile_of_group(number, offsets, rows, m, tiles_n, tile: tl.constexpr):
+    """The group of a tile, its first row and end, the tile's first row and column, and its steps: one at least."""
+    tiles = tl.cdiv(m, tile.block_m) * tiles_n
+    group = number // tiles
+    start = min(max(tl.load(offsets + max(group - 1, 0)), 0), rows)
     start = tl.where(group == 0, 0, start)
-    return group, start, min(max(tl.load(offsets + group), start), ROWS)
+    end = min(max(tl.load(offsets + group), start), rows)
+    off_m, off_n = tile_in_group(number - group * tiles, m, tiles_n, tile.block_m, tile.block_n, tile.group_m)
+    return group, start, end, off_m, off_n, max(tl.cdiv(end - start, tile.block_k), 1)
 
 
 @tlx_xdsl.jit
@@ -204,10 +208,8 @@ def ragged_sums(x_desc, y_desc, out_desc, offsets, ROWS, GROUPS, M, N, FORM: tl.
             stage = 0
             phase = 0
             for tile in range(pid, GROUPS * tiles, programs):
-                group, start, end = group_of_tile(tile, offsets, ROWS, tiles)
-                in_group = tile - group * tiles
-                off_m, off_n = tile_in_group(in_group, M, tiles_n, TILE.block_m, TILE.block_n, TILE.group_m)
-                for k in range(max(tl.cdiv(end - start, BLOCK_K), 1)):
+                _, start, end, off_m, off_n, num_k = tile_of_group(tile, offsets, ROWS, M, tiles_n, TILE)
+                for k in range(num_k):
                     tlx.barrier_wait(ring.empty[stage], phase ^ 1)
                     load_sums_step(ring, x_desc, y_desc, stage, start + k * BLOCK_K, end, off_m, off_n)
                     stage, phase = next_place(stage, phase, TILE.stages)
@@ -217,10 +219,8 @@ def ragged_sums(x_desc, y_desc, out_desc, offsets, ROWS, GROUPS, M, N, FORM: tl.
             stage = 0
             phase = 0
             for tile in range(pid, GROUPS * tiles, programs):
-                group, start, end = group_of_tile(tile, offsets, ROWS, tiles)
-                in_group = tile - group * tiles
-                off_m, off_n = tile_in_group(in_group, M, tiles_n, TILE.block_m, TILE.block_n, TILE.group_m)
-                num_k = max(tl.cdiv(end - start, BLOCK_K), 1)
-                (acc,), stage, phase = multiply_tile(ring, stage, phase, 0, num_k, half)
-                store_tile(acc, out_desc, c, half, (group, off_m + half * TILE.rows), off_n, None, N, TILE)
+                group, _, _, off_m, off_n, num_k = tile_of_group(tile, offsets, ROWS, M, tiles_n, TILE)
+                sums, stage, phase = multiply_tile(ring, stage, phase, 0, num_k, half)
+                state = (out_desc, c, (group, off_m + half * TILE.rows), None, N, TILE)
+                by_parts(sums, off_n, store_columns, state, half, TILE.part_n)
             tlx.async_descriptor_store_wait(0)

@@ -112,7 +112,7 @@ def tiles_of_job(index, shared, place, tiles_n, N, tile: tl.constexpr):
     )
     half = tl.maximum(index - shared, 0) % 2
     off_m = start + tl.where(pair < 0, row, tiles_m * tile.block_m)
-    if tile.split_n:  # there are no pairs
+    if tile.b_parts == 2:  # there are no pairs
         off_n += half * tile.columns
         return off_m, off_n, end, tl.where(index < shared, N, min(N, off_n + tile.columns)), 1
     off_n = tl.where(pair < 0, off_n, (2 * pair + half) * tile.block_n)

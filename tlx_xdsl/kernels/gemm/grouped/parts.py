@@ -22,7 +22,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
-from ..device import operand
+from ..device import store_part
 
 FAR = tl.constexpr(1 << 30)
 """Rows that a ragged descriptor says that a group has."""
@@ -59,38 +59,16 @@ def pass_on(ring, stage, phase, num_k):
 
 
 @tlx_xdsl.jit
-def store_part(part, desc, buffer, where, IS_FREE: tl.constexpr):
-    """Store columns of a tile from registers, through a buffer that only this task uses."""
-    if not IS_FREE:
-        tlx.async_descriptor_store_wait(0)
-    tlx.local_store(operand(buffer, False), part)
-    tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
-    tlx.async_descriptor_store(desc, buffer, where)
-
-
-@tlx_xdsl.jit
-def scaled(part, scales, column, N):
-    """Sums of columns from `column` on, times the factors of their rows and columns; the sums where there are none."""
-    if scales is None:
-        return part
-    by_rows, by_columns = scales
-    columns = column + tl.arange(0, part.shape[1])
-    return part * by_rows[:, None] * tl.load(by_columns + columns, mask=columns < N, other=0.0)[None, :]
-
-
-@tlx_xdsl.jit
-def store_tile(acc, desc, c, consumer: tl.constexpr, where, column, scales, N, tile: tl.constexpr):
-    """Store a consumer's part of a tile in one part or two; `where` are its coordinates before the column."""
-    dtype: tl.constexpr = tlx.dtype_of(desc)
+def store_columns(sums, column, state, consumer: tl.constexpr, PART: tl.constexpr):
+    """Store a part of a consumer's tile, times the factors of its rows and columns where there are `scales`."""
+    desc, c, where, scales, N, tile = state
     BUFFERS: tl.constexpr = tile.buffers
-    FIRST: tl.constexpr = consumer * BUFFERS
-    if tile.subtiles == 1:
-        store_part(scaled(acc, scales, column, N).to(dtype), desc, c[FIRST], (*where, column), False)
-    else:
-        PART_N: tl.constexpr = acc.shape[1] // 2
-        left, right = tl.split(tl.permute(tl.reshape(acc, (acc.shape[0], 2, PART_N)), (0, 2, 1)))
-        store_part(scaled(left, scales, column, N).to(dtype), desc, c[FIRST], (*where, column), False)
-        column += PART_N
-        # The wait before the first part was for all stores of this task.
-        right = scaled(right, scales, column, N).to(dtype)
-        store_part(right, desc, c[FIRST + BUFFERS - 1], (*where, column), BUFFERS == 2)
+    part = sums[0]
+    if scales is not None:
+        by_rows, by_columns = scales
+        columns = column + tl.arange(0, part.shape[1])
+        part = part * by_rows[:, None] * tl.load(by_columns + columns, mask=columns < N, other=0.0)[None, :]
+    # The wait before the first part was for all stores of this task.
+    IS_FREE: tl.constexpr = PART > 0 and BUFFERS == 2
+    buffer = c[consumer * BUFFERS + min(PART, BUFFERS - 1)]
+    store_part(part.to(tlx.dtype_of(desc)), desc, buffer, (*where, column), IS_FREE)

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launch, check_hopper, multiprocessors
+from tlx_xdsl.kernels.calls.launching import Launch
 from tlx_xdsl.kernels.calls.operands import (
     TMA_ALIGNMENT,
     Operand,
+    check_contiguous,
     check_places,
     check_shape,
     check_types,
@@ -64,21 +65,16 @@ def scaled_grouped_gemm(
 
 
 def _prepare(operands: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
-    x, w, offsets, scale_x, scale_w, out = operands
+    *given, out = operands
     out_dtype, config = options
-    problem = _problem(x, w, offsets, scale_x, scale_w)
+    problem, by_rows, by_columns = _problem(*given)
     if out is None:
         if out_dtype not in OUT_DTYPES:
             raise ValueError(f"{_NAME}: argument 'out_dtype': expected {' or '.join(OUT_DTYPES)}, got {out_dtype!r}")
         out = empty(problem.x, problem.shape, out_dtype)
-    problem.target(out, OUT_DTYPES)
-    tensors = {"x": x, "w": w, "offsets": offsets, "scale_x": scale_x, "scale_w": scale_w, "out": out}
-    if 0 in problem.shape or problem.groups == 0:
-        return Prepared(tensors)
-    if problem.x.shape[1] == 0:
-        out[...] = 0
-        return Prepared(tensors)
-    return Prepared(tensors, (scaled_grouped_gemm_launch(x, w, offsets, scale_x, scale_w, out, config=config),))
+    target = problem.target(out, OUT_DTYPES)
+    scales = {"scale_x": by_rows, "scale_w": by_columns}
+    return problem.prepared(target, scales, lambda: _launch(problem, target, (by_rows, by_columns), config))
 
 
 SCALED_GROUPED_GEMM = PlannedFunction(_NAME, _prepare, results=5, operator=operators.SCALED_GROUPED_GEMM)
@@ -99,35 +95,33 @@ def scaled_grouped_gemm_launch(
 
     `programs` is how many share the tiles, by default the GPU's multiprocessors. Raises as `scaled_grouped_gemm` does.
     """
-    problem = _problem(x, w, offsets, scale_x, scale_w)
-    target = problem.target(out, OUT_DTYPES)
-    problem.check_elements()
-    check_hopper(_NAME, problem.x)
+    problem, *scales = _problem(x, w, offsets, scale_x, scale_w)
+    return _launch(problem, problem.target(out, OUT_DTYPES), tuple(scales), config, programs)
+
+
+def _launch(
+    problem: Problem, target: Operand, scales: tuple[Any, ...], config: GroupedConfig | None, wanted: int | None = None
+) -> Launch:
+    programs = problem.programs(wanted)
     for each, along, why in ((problem.x, problem.x, "rows"), (problem.w, transposed(problem.w), "columns")):
         if row_strides(along) is None:
             raise ValueError(
                 f"{each.what}: expected {why} that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes, as "
                 f"the tensor cores read 8-bit elements, got the strides {each.strides} of the shape {each.shape}"
             )
-    count = programs or multiprocessors(problem.x)
-    return launch_of_rows(problem, offsets, target, config, count, (scale_x, scale_w))
+    by_rows, by_columns = scales
+    return launch_of_rows(problem, target, config, programs, (by_rows, by_columns))
 
 
-def _problem(x: Any, w: Any, offsets: Any, scale_x: Any, scale_w: Any) -> Problem:
+def _problem(x: Any, w: Any, offsets: Any, scale_x: Any, scale_w: Any) -> tuple[Problem, Operand, Operand]:
     problem = read_problem(_NAME, x, w, offsets, DTYPES)
     if problem.is_sum:
         raise ValueError(f"{problem.w.what}: expected 3 dimensions, got the shape {problem.w.shape}")
     by_rows, by_columns = operand(_NAME, "scale_x", scale_x), operand(_NAME, "scale_w", scale_w)
     check_types((by_rows, by_columns), ("fp32",))
     check_places((problem.x, by_rows))
-    _check_scales(by_rows, (problem.x.shape[0],), "rows of 'x'")
-    _check_scales(by_columns, (problem.groups, problem.w.shape[2]), "groups, columns of 'w'")
-    return problem
-
-
-def _check_scales(each: Operand, shape: tuple[int, ...], why: str) -> None:
-    check_shape(each, shape, why)
-    distances = (each.shape[-1], 1)[-len(shape) :]
-    strides = zip(each.shape, each.strides, distances, strict=True)
-    if any(extent > 1 and found != wanted for extent, found, wanted in strides):
-        raise ValueError(f"{each.what}: expected contiguous memory, got the strides {each.strides}")
+    check_shape(by_rows, (problem.x.shape[0],), "rows of 'x'")
+    check_shape(by_columns, (problem.groups, problem.w.shape[2]), "groups, columns of 'w'")
+    for each in (by_rows, by_columns):
+        check_contiguous(each)
+    return problem, by_rows, by_columns

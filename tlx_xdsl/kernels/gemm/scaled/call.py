@@ -15,7 +15,7 @@ in any order of memory; numbers of blocks are rounded up. With A in 16 bits only
     c = scaled_gemm(a, b, scale_a, scale_b, fast=True)               # sums in the tensor cores: some 14 bits
     launch = scaled_gemm_launch(a, b, scale_a, scale_b, out).bind()  # to be repeated: launch()
 
-The kernels are in `device` and `pingpong`, the choice between them in `config`.
+The kernel is in `device`, the choice of its tile in `config`.
 Arrays of numpy (of ml_dtypes' types), and torch's tensors on the CPU, are multiplied by the interpreter.
 """
 
@@ -31,13 +31,12 @@ from tlx_xdsl.kernels.calls.plans import Prepared
 from tlx_xdsl.kernels.operators import gemm as operators
 
 from ..device import sizes_of
-from .config import STEP, ScaledConfig, ScaledForm, Scaling, Sums, choose_config
-from .device import scaled_cooperative
-from .mixed import mixed_launch
+from .config import STEP, WEIGHT_COLUMNS, ScaledConfig, ScaledForm, Scaling, Sums, choose_config, mixed_config
+from .device import gemm_scaled
 from .operands import (
     NAME,
     OUT_DTYPES,
-    SOURCES,
+    columns_per_scale,
     descriptor,
     factors,
     lines_of_scales,
@@ -46,7 +45,6 @@ from .operands import (
     scales,
     scaling_of,
 )
-from .pingpong import scaled_pingpong
 from .scales import Strides
 
 
@@ -99,33 +97,20 @@ def scaled_gemm_launch(
     if 0 in (*left.shape, *right.shape):
         raise ValueError(f"{NAME}: expected matrices with elements, got {left.shape} and {right.shape}")
     if left.element_bytes == 2:
-        return mixed_launch(left, right, scale_a, scale_b, target, config, programs)
-    by_a, by_b = scales("scale_a", scale_a), scales("scale_b", scale_b)
-    scaling = scaling_of(left, right, by_a, by_b)
-    sums = _sums(fast, scaling)
-    exact = sums != "fast"
-    check_places((left, right, by_a, by_b, target))
-    check_hopper(NAME, left)
-    (m, k), n = left.shape, right.shape[1]
-    processors = multiprocessors(left)
-    chosen = config or choose_config(m, n, k, sums, target.element_bytes, processors)
-    if exact and chosen.schedule == "pingpong":
-        raise ValueError(f"{NAME}: argument 'config': expected a cooperative schedule, for ping-pong is fast only")
-    tiles = chosen.tiles(m, n)
-    lines = lines_of_scales(by_a, by_b, chosen) if scaling == "blocks" else None
-    arguments = {
-        "a_desc": descriptor(left, (chosen.rows, STEP)),
-        "b_desc": descriptor(right, (chosen.b_rows(exact), STEP), "columns"),
-        "c_desc": descriptor(target, (chosen.rows, chosen.strip_n)),
-        "scale_a": lines[0] if lines else scale_a,
-        "scale_b": lines[1] if lines else scale_b,
-        "sizes": sizes_of((m, n, k), tiles, chosen.group_m),
-        "strides": _scale_strides(scaling, by_a, by_b),
+        form, *by = _mixed(left, right, target, scale_a, scale_b, config)
+    else:
+        form, *by = _scaled(left, right, target, scale_a, scale_b, fast, config)
+    tile, (m, k), n = form.tile, left.shape, right.shape[1]
+    tiles = tile.tiles(m, n)
+    values = {
+        "a_desc": descriptor(left, (tile.rows, STEP)),
+        "b_desc": descriptor(right, (tile.columns // form.strips, STEP), "columns"),
+        "c_desc": descriptor(target, (tile.rows, tile.part_n)),
+        **dict(zip(("scale_a", "scale_b", "strides"), by, strict=True)),
+        "sizes": sizes_of((m, n, k), tiles, tile.group_m),
     }
-    form = ScaledForm(chosen, exact, scaling, lines is not None)
-    kernel = scaled_cooperative if chosen.schedule == "cooperative" else scaled_pingpong
-    grid = (min(prod(tiles), programs or processors),)
-    return Launch(kernel, grid, arguments, {"FORM": form}, left.device, sources=SOURCES)
+    grid = (min(prod(tiles), programs or multiprocessors(left)),)
+    return Launch.of(gemm_scaled, grid, values, {"FORM": form}, left.device)
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
@@ -148,13 +133,47 @@ SCALED_GEMM = PlannedFunction(NAME, _prepare, results=4, operator=operators.SCAL
 """`scaled_gemm` of (a, b, scale_a, scale_b, out) with the options (out_dtype, fast, config)."""
 
 
+def _scaled(
+    left: Operand, right: Operand, target: Operand, scale_a: Any, scale_b: Any, fast: bool, config: ScaledConfig | None
+) -> tuple[ScaledForm, Any, Any, Strides]:
+    """Return the constants of a product of 8-bit floats, the scales of A and B as they are read, and their strides."""
+    by_a, by_b = scales("scale_a", scale_a), scales("scale_b", scale_b)
+    scaling = scaling_of(left, right, by_a, by_b)
+    sums = _sums(fast, scaling)
+    check_places((left, right, by_a, by_b, target))
+    check_hopper(NAME, left)
+    (m, k), n = left.shape, right.shape[1]
+    tile = config or choose_config(m, n, k, sums, target.element_bytes, multiprocessors(left))
+    if sums != "fast" and tile.schedule == "pingpong":
+        raise ValueError(f"{NAME}: argument 'config': expected a cooperative schedule, for ping-pong is fast only")
+    lines = lines_of_scales(by_a, by_b, tile) if scaling == "blocks" else None
+    form = ScaledForm(tile, "fast" if sums == "fast" else "exact", scaling, lines is not None)
+    strides = Strides(0, 0, 0, 0) if scaling == "tensors" else Strides(*by_a.strides, *by_b.strides)
+    by: tuple[Any, Any] = lines or (by_a, by_b)
+    return form, *by, strides
+
+
+def _mixed(
+    left: Operand, right: Operand, target: Operand, scale_a: Any, scale_b: Any, config: ScaledConfig | None
+) -> tuple[ScaledForm, None, Operand, Strides]:
+    """Return the same with 16-bit elements in A, which has no scale."""
+    if scale_a is not None:
+        raise ValueError(f"{NAME}: argument 'scale_a': expected None where 'a' has 16 bits, got a scale")
+    by_columns = scales("scale_b", scale_b)
+    check_places((left, right, by_columns, target))
+    per_scale = columns_per_scale(by_columns, right.shape[1], right.shape[0])
+    check_hopper(NAME, left)
+    tile = config or mixed_config(left.shape[0], target.element_bytes)
+    if (tile.schedule, tile.block_n, tile.split_columns) != ("cooperative", WEIGHT_COLUMNS, True):
+        raise ValueError(f"{NAME}: argument 'config': expected split columns and {WEIGHT_COLUMNS} of them, got {tile}")
+    is_one = prod(by_columns.shape) == 1
+    scaling = "rows" if is_one or by_columns.shape[0] == 1 else "blocks"
+    form = ScaledForm(tile, "mixed", scaling, columns_per_scale=per_scale)
+    return form, None, by_columns, Strides(0, 0, *((0, 0) if is_one else by_columns.strides))
+
+
 def _sums(fast: bool, scaling: Scaling) -> Sums:
     """Return what is a sum of the tensor cores. Raises ValueError for `fast` with scales of blocks."""
     if fast and scaling == "blocks":
         raise ValueError(f"{NAME}: argument 'fast': expected False with scales of blocks, which multiply sums of 128")
     return "fast" if fast else "blocks" if scaling == "blocks" else "exact"
-
-
-def _scale_strides(scaling: Scaling, scale_a: Operand, scale_b: Operand) -> Strides:
-    """Elements between the scales of neighbours: along the rows and steps of A, the steps and columns of B."""
-    return Strides(0, 0, 0, 0) if scaling == "tensors" else Strides(*scale_a.strides, *scale_b.strides)

@@ -15,9 +15,7 @@ from functools import lru_cache
 from math import prod
 from typing import Literal
 
-from ..tiles import SHARED_BYTES
-
-Schedule = Literal["cooperative", "pingpong"]
+from ..tiles import SHARED_BYTES, Schedule, Tile
 
 Scaling = Literal["tensors", "rows", "blocks"]
 """What has a scale: an operand, a row or column, or a block."""
@@ -36,74 +34,46 @@ OTHER_BYTES = 3072
 
 
 @dataclass(frozen=True)
-class ScaledConfig:
+class ScaledConfig(Tile):
     """A tile of C of block_m x block_n, and who computes what (`device`).
 
-    `stages` are tiles of A and B in shared memory; `strips` the parts of a consumer's columns, which are computed one
-    after the other where sums are exact, and stored one after the other; `buffers` what a consumer has for these stores
-    (1 or `strips`); `group_m` the tiles along M whose order is such that neighbours share tiles of B. The consumers of
-    a cooperative tile have halves of its rows, with `split_columns` of its columns; with `turns` they issue exact sums
-    in turns (`exact`).
+    `stages` are tiles of A and B in shared memory; `subtiles` the strips of a consumer's columns, which are computed
+    one after the other where sums are exact, and stored one after the other; `buffers` what a consumer has for these
+    stores (1 or `subtiles`); `group_m` the tiles along M whose order is such that neighbours share tiles of B. The
+    consumers of a cooperative tile have halves of its rows, with `split_columns` of its columns; with `turns` they
+    issue exact sums in turns (`exact`).
     """
 
     schedule: Schedule
     block_m: int
     block_n: int
     stages: int
-    strips: int = 1
+    subtiles: int = 1
     buffers: int = 1
     group_m: int = 8
     split_columns: bool = False
     turns: bool = False
-
-    @property
-    def parts(self) -> int:
-        """Blocks of rows of A in a stage: one for each consumer that has rows of its own."""
-        return 2 if self.schedule == "cooperative" and not self.split_columns else 1
+    block_k = STEP
 
     @property
     def b_parts(self) -> int:
         """Blocks of columns of B in a stage, of all columns of a consumer."""
         return 2 if self.split_columns else 1
 
-    @property
-    def rows(self) -> int:
-        """Rows of a consumer, which are those of a copy of A and C."""
-        return self.block_m // self.parts
-
-    @property
-    def columns(self) -> int:
-        """Columns of a consumer."""
-        return self.block_n // self.b_parts
-
-    @property
-    def strip_n(self) -> int:
-        """Columns of a strip, which are those of a copy of C."""
-        return self.columns // self.strips
-
-    def b_rows(self, exact: bool) -> int:
-        """Columns of C for which one copy brings B."""
-        return self.strip_n if exact else self.columns
-
-    @property
-    def cluster(self) -> int:
-        """CTAs that share their loads."""
-        return 1
-
-    def stage_bytes(self, sums: Sums) -> int:
+    def bytes_of_stage(self, sums: Sums) -> int:
         """Bytes of shared memory of a stage: tiles of A and B, and a step's scales of blocks."""
         scales = 4 * (self.block_m + -(-self.block_n // STEP) * LINE) if sums == "blocks" else 0
-        return (self.block_m + self.block_n) * STEP + scales
+        return self.elements + scales
 
-    def shared_bytes(self, out_bytes: int, sums: Sums) -> int:
+    def bytes_of(self, out_bytes: int, sums: Sums) -> int:
         """Bytes of shared memory where an element of C has so many bytes; without barriers."""
-        return self.stages * self.stage_bytes(sums) + 2 * self.buffers * self.rows * self.strip_n * out_bytes
+        return self.stages * self.bytes_of_stage(sums) + 2 * self.buffers * self.rows * self.part_n * out_bytes
 
     def fitted(self, out_bytes: int, sums: Sums) -> ScaledConfig:
         """The same with what fits: one buffer for stores of elements of 4 bytes, and fewer stages."""
         config = replace(self, buffers=1) if out_bytes > 2 else self
-        stage = config.stage_bytes(sums)
-        room = SHARED_BYTES - OTHER_BYTES - (config.shared_bytes(out_bytes, sums) - config.stages * stage)
+        stage = config.bytes_of_stage(sums)
+        room = SHARED_BYTES - OTHER_BYTES - (config.bytes_of(out_bytes, sums) - config.stages * stage)
         return replace(config, stages=min(config.stages, room // stage))
 
     def tiles(self, m: int, n: int) -> tuple[int, int]:
@@ -113,27 +83,28 @@ class ScaledConfig:
 
 @dataclass(frozen=True)
 class ScaledForm:
-    """Constants of a scaled product: its tile, whether each step is a sum of its own, and what has a scale.
+    """Constants of a scaled product: its tile, what consumers do with it (`device`), and what has a scale.
 
-    With `staged` the producer loads scales of blocks.
+    With `staged` the producer loads scales of blocks. With weights alone, `columns_per_scale` of B have one.
     """
 
     tile: ScaledConfig
-    exact: bool
+    kind: Literal["fast", "exact", "mixed"]
     scaling: Scaling
     staged: bool = False
+    columns_per_scale: int = 1
     a_columns = False
     b_columns = True
 
     @property
     def strips(self) -> int:
         """Strips of a consumer's columns, each of which has its own products."""
-        return self.tile.strips if self.exact else 1
+        return self.tile.subtiles if self.kind == "exact" else 1
 
     @property
     def turns(self) -> bool:
         """Return whether consumers issue sums in turns."""
-        return self.exact and self.tile.turns
+        return self.kind == "exact" and self.tile.turns
 
     @property
     def blocks(self) -> int:
@@ -142,11 +113,11 @@ class ScaledForm:
 
 
 CONFIGS = {
-    "large": ScaledConfig("cooperative", 128, 256, stages=4, strips=2),
-    "buffered": ScaledConfig("cooperative", 128, 256, stages=3, strips=2, buffers=2),
-    "turns": ScaledConfig("cooperative", 128, 256, stages=3, strips=2, buffers=2, turns=True),
+    "large": ScaledConfig("cooperative", 128, 256, stages=4, subtiles=2),
+    "buffered": ScaledConfig("cooperative", 128, 256, stages=3, subtiles=2, buffers=2),
+    "turns": ScaledConfig("cooperative", 128, 256, stages=3, subtiles=2, buffers=2, turns=True),
     "medium": ScaledConfig("cooperative", 128, 128, stages=6),
-    "pingpong": ScaledConfig("pingpong", 128, 128, stages=6, strips=2),
+    "pingpong": ScaledConfig("pingpong", 128, 128, stages=6, subtiles=2),
     "small": ScaledConfig("cooperative", 128, 64, stages=8),
     "flat": ScaledConfig("cooperative", 64, 128, stages=8, split_columns=True),
     "wide": ScaledConfig("cooperative", 64, 256, stages=4, split_columns=True),
@@ -182,6 +153,15 @@ TIMES: dict[Sums, dict[str, tuple[float, float]]] = {
 steps, but for the last one. With sums per step, the first strip of the last step is stored during the second one. They
 are those of `gemm/config`, with 2 to 10 % for additions."""
 
+WEIGHT_COLUMNS = 128
+"""Columns of a tile of C with weights alone: 64 for each consumer, the rows of one wgmma."""
+
+_WEIGHT_BYTES = WEIGHT_COLUMNS * STEP * 2
+"""Shared memory through which converted weights get to the threads that multiply them."""
+
+_ROWS = (16, 32, 64, 128)
+"""Rows of tiles of C with weights alone."""
+
 MEMORY_BYTES = 3.65e6
 """Bytes that an H200 reads from its memory in a microsecond."""
 
@@ -205,3 +185,11 @@ def choose_config(m: int, n: int, k: int, sums: Sums, out_bytes: int = 2, multip
     """The configuration that should be done first, for C (m x n) of elements of so many bytes and A (m x k)."""
     best = min(TIMES[sums], key=lambda name: predict(name, m, n, k, sums, multiprocessors))
     return CONFIGS[best].fitted(out_bytes, sums)
+
+
+def mixed_config(m: int, out_bytes: int) -> ScaledConfig:
+    """The tile for C with so many rows and bytes of an element: the fewest rows that hold all, with 2 to 8 stages."""
+    block_m = next((rows for rows in _ROWS if rows >= m), _ROWS[-1])
+    room = SHARED_BYTES - OTHER_BYTES - _WEIGHT_BYTES - block_m * WEIGHT_COLUMNS * out_bytes
+    stages = min(8, room // ((2 * block_m + WEIGHT_COLUMNS) * STEP))
+    return ScaledConfig("cooperative", block_m, WEIGHT_COLUMNS, stages, split_columns=True)

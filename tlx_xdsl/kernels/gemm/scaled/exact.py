@@ -31,11 +31,19 @@ from .scales import added, staged_scales, step_scales, store_strip, tile_scales
 
 
 @tlx_xdsl.jit
-def strip_sums(a_tile, b_tile, CONSUMER: tl.constexpr, CONSUMERS: tl.constexpr):
-    """The sums of one step and one strip, in flight; CONSUMERS issue theirs in turns."""
-    wait_for_turn(CONSUMER, CONSUMERS)
-    sums = tlx.async_dot(a_tile, tlx.local_trans(b_tile))
-    call_next(CONSUMER, CONSUMERS)
+def strip_sums(ring, stage, phase, CONSUMER: tl.constexpr, STRIP: tl.constexpr):
+    """The sums of one step and one strip of a consumer, in flight; with turns each waits for its own."""
+    form: tl.constexpr = ring.form
+    STRIPS: tl.constexpr = form.strips
+    A_PART: tl.constexpr = CONSUMER if form.tile.parts == 2 else 0
+    B_PART: tl.constexpr = CONSUMER if form.tile.b_parts == 2 else 0
+    TURNS: tl.constexpr = 2 if form.turns else 1
+    tlx.barrier_wait(ring.full[stage * STRIPS + STRIP], phase)
+    a = ring.a[stage * form.tile.parts + A_PART]
+    b = ring.b[0][(stage * form.tile.b_parts + B_PART) * STRIPS + STRIP]
+    wait_for_turn(CONSUMER, TURNS)
+    sums = tlx.async_dot(a, tlx.local_trans(b))
+    call_next(CONSUMER, TURNS)
     return sums
 
 
@@ -48,32 +56,22 @@ def exact_tile(ring, scales, c_desc, c, row, column, num_k, stage, phase, CONSUM
     PER_BLOCK: tl.constexpr = form.scaling == "blocks"
     BUFFERS: tl.constexpr = form.tile.buffers
     FIRST: tl.constexpr = CONSUMER * BUFFERS
-    A_PART: tl.constexpr = CONSUMER if form.tile.parts == 2 else 0
-    B_PART: tl.constexpr = (CONSUMER if form.tile.b_parts == 2 else 0) * STRIPS
-    A_PARTS: tl.constexpr = form.tile.parts
-    B_PARTS: tl.constexpr = form.tile.b_parts * STRIPS
-    TURNS: tl.constexpr = 2 if form.turns else 1
-    a, b = ring.a, ring.b[0]
-    left = tl.zeros((form.tile.rows, form.tile.strip_n), tl.float32)
+    left = tl.zeros((form.tile.rows, form.tile.part_n), tl.float32)
     right = left
     if not STAGED:
         by_rows, by_left, by_right = step_scales(scales, row, column, 0, form)
     for k in range(1, num_k):
         if not STAGED:
             following = step_scales(scales, row, column, k, form)
-        tlx.barrier_wait(ring.full[stage * STRIPS], phase)
-        a_tile = a[stage * A_PARTS + A_PART]
-        step = strip_sums(a_tile, b[stage * B_PARTS + B_PART], CONSUMER, TURNS)
+        step = strip_sums(ring, stage, phase, CONSUMER, 0)
         if STAGED:
-            by_rows, by_left, by_right = staged_scales(scales, stage, k - 1, A_PART, B_PART, form)
+            by_rows, by_left, by_right = staged_scales(scales, stage, k - 1, CONSUMER, form)
         step = tlx.async_dot_wait(0, step)
         if STRIPS == 1:
             tlx.barrier_arrive(ring.empty[stage])
         left = added(left, step, by_rows, by_left, PER_BLOCK)
         if STRIPS == 2:
-            tlx.barrier_wait(ring.full[stage * STRIPS + 1], phase)
-            step = strip_sums(a_tile, b[stage * B_PARTS + B_PART + 1], CONSUMER, TURNS)
-            step = tlx.async_dot_wait(0, step)
+            step = tlx.async_dot_wait(0, strip_sums(ring, stage, phase, CONSUMER, 1))
             tlx.barrier_arrive(ring.empty[stage])
             right = added(right, step, by_rows, by_right, PER_BLOCK)
         if not STAGED:
@@ -85,16 +83,13 @@ def exact_tile(ring, scales, c_desc, c, row, column, num_k, stage, phase, CONSUM
         # Loaded again (from the L1 cache), not carried: Triton would give what the loop carries the layout of a load,
         # and convert it here.
         by_rows, by_left, by_right = step_scales(scales, row, column, num_k - 1, form)
-    tlx.barrier_wait(ring.full[stage * STRIPS], phase)
-    a_tile = a[stage * A_PARTS + A_PART]
-    step = strip_sums(a_tile, b[stage * B_PARTS + B_PART], CONSUMER, TURNS)
+    step = strip_sums(ring, stage, phase, CONSUMER, 0)
     if STAGED:
-        by_rows, by_left, by_right = staged_scales(scales, stage, num_k - 1, A_PART, B_PART, form)
+        by_rows, by_left, by_right = staged_scales(scales, stage, num_k - 1, CONSUMER, form)
     step = tlx.async_dot_wait(0, step)
     left = added(left, step, by_rows, by_left, PER_BLOCK)
     if STRIPS == 2:
-        tlx.barrier_wait(ring.full[stage * STRIPS + 1], phase)
-        step = strip_sums(a_tile, b[stage * B_PARTS + B_PART + 1], CONSUMER, TURNS)
+        step = strip_sums(ring, stage, phase, CONSUMER, 1)
     else:
         tlx.barrier_arrive(ring.empty[stage])
     store_strip(left, of_tile[0], of_tile[1], c_desc, c[FIRST], row, column, form.scaling, False)
@@ -102,6 +97,6 @@ def exact_tile(ring, scales, c_desc, c, row, column, num_k, stage, phase, CONSUM
         step = tlx.async_dot_wait(0, step)
         tlx.barrier_arrive(ring.empty[stage])
         right = added(right, step, by_rows, by_right, PER_BLOCK)
-        buffer, at = c[FIRST + BUFFERS - 1], column + form.tile.strip_n
+        buffer, at = c[FIRST + BUFFERS - 1], column + form.tile.part_n
         store_strip(right, of_tile[0], of_tile[2], c_desc, buffer, row, at, form.scaling, BUFFERS == 2)
     return next_place(stage, phase, form.tile.stages)

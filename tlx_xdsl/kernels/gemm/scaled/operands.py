@@ -10,6 +10,7 @@ from tlx_xdsl.kernels.calls.operands import (
     Operand,
     check_product,
     check_shape,
+    check_type,
     describe,
     described_rows,
     is_aligned,
@@ -27,9 +28,6 @@ WIDE_DTYPES = ("bf16", "fp16")
 """Types of A where B alone has 8 bits."""
 OUT_DTYPES = ("bf16", "fp16", "fp32")
 
-SOURCES = {"a_desc": "a", "b_desc": "b", "c_desc": "out", "scale_a": "scale_a", "scale_b": "scale_b"}
-"""Which of the function's tensors a kernel's arguments are of."""
-
 MAX_LINE = (1 << 31) - 1024
 """Elements up to which 32-bit offsets reach, with those of a tile that lie outside."""
 
@@ -41,8 +39,7 @@ def factors(a: Any, b: Any) -> tuple[Operand, Operand]:
         (left, (*DTYPES, *WIDE_DTYPES), "float8_e4m3fn, float8_e5m2, bfloat16 or float16"),
         (right, DTYPES, "float8_e4m3fn or float8_e5m2"),
     ):
-        if each.dtype not in dtypes:
-            raise TypeError(f"{each.what}: expected elements of type {names}, got {each.value.dtype}")
+        check_type(each, dtypes, names)
     check_product(left, right)
     return left, right
 
@@ -50,8 +47,7 @@ def factors(a: Any, b: Any) -> tuple[Operand, Operand]:
 def result(left: Operand, right: Operand, out: Any) -> Operand:
     """C. Raises TypeError for its type, ValueError for its shape."""
     found = operand(NAME, "out", out)
-    if found.dtype not in OUT_DTYPES:
-        raise TypeError(f"{found.what}: expected elements of type {' or '.join(OUT_DTYPES)}, got {found.value.dtype}")
+    check_type(found, OUT_DTYPES)
     check_shape(found, (left.shape[0], right.shape[1]), "rows of 'a', columns of 'b'")
     return found
 
@@ -62,8 +58,7 @@ def scales(name: str, value: Any) -> Operand:
     if not hasattr(value, "__setitem__"):
         # A number of numpy's has a type and a shape, but no memory that a kernel could read.
         raise TypeError(f"{found.what}: expected a tensor, got {type(value).__name__}")
-    if found.dtype != "fp32":
-        raise TypeError(f"{found.what}: expected elements of type float32, got {value.dtype}")
+    check_type(found, ("fp32",), "float32")
     return found
 
 
@@ -85,6 +80,19 @@ def scaling_of(left: Operand, right: Operand, scale_a: Operand, scale_b: Operand
     raise ValueError(
         f"{NAME}: arguments 'scale_a' and 'scale_b': expected one element each, or the shapes {expected}; "
         f"got {found[0]} and {found[1]}"
+    )
+
+
+def columns_per_scale(scale_b: Operand, n: int, k: int) -> int:
+    """Return how many columns of weights alone share a scale. Raises ValueError for a shape that `mixed` has not."""
+    steps, blocks = -(-k // STEP), -(-n // STEP)
+    if prod(scale_b.shape) == 1 or scale_b.shape in ((1, n), (steps, n)):
+        return 1
+    if scale_b.shape == (steps, blocks):
+        return STEP
+    raise ValueError(
+        f"{scale_b.what}: expected one element or the shape (1, {n}), ({steps}, {n}) or ({steps}, {blocks}), "
+        f"got {scale_b.shape}"
     )
 
 
@@ -122,7 +130,7 @@ def lines_of_scales(
         last = sum((extent - 1) * stride for extent, stride in zip(each.shape, each.strides, strict=True))
         if not is_aligned(each) or min(each.strides) < 0 or last > MAX_LINE:
             return None
-        lines.append(describe(each.value, (last + 1,), (1,), (count,)))
+        lines.append(describe(each.value, (last + 1,), (1,), (count,), each.name))
     return lines[0], lines[1]
 
 

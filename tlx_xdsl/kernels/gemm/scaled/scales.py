@@ -16,7 +16,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..device import store_part
+from ..device import halves, store_part
 from . import config as scaled_gemm_config
 
 STEP = tl.constexpr(scaled_gemm_config.STEP)
@@ -55,8 +55,8 @@ def step_scales(scales, row, column, k, form: tl.constexpr):
         scale_b = scales.b + k * strides.b_steps
         first = tl.load(scale_b + tl.minimum(column, scales.sizes.n - 1) // STEP * strides.b_columns)
         second = first
-        if form.tile.strips == 2:
-            column += form.tile.strip_n
+        if form.tile.subtiles == 2:
+            column += form.tile.part_n
             second = tl.load(scale_b + tl.minimum(column, scales.sizes.n - 1) // STEP * strides.b_columns)
         return by_rows, first, second
     return 0.0, 0.0, 0.0
@@ -83,18 +83,19 @@ def scale_at(line, at):
 
 
 @tlx_xdsl.jit
-def staged_scales(scales, stage, k, A_PART: tl.constexpr, B_PART: tl.constexpr, form: tl.constexpr):
-    """`step_scales` of what `load_scales` brought for a consumer's rows and its strips from B_PART on."""
-    ROWS: tl.constexpr = form.tile.rows
-    STRIP_N: tl.constexpr = form.tile.strip_n
+def staged_scales(scales, stage, k, CONSUMER: tl.constexpr, form: tl.constexpr):
+    """`step_scales` of what `load_scales` brought for a consumer's rows and strips."""
+    tile: tl.constexpr = form.tile
+    FIRST_ROW: tl.constexpr = CONSUMER * tile.rows if tile.parts == 2 else 0
+    COLUMN: tl.constexpr = CONSUMER * tile.columns if tile.b_parts == 2 else 0
+    BLOCK: tl.constexpr = COLUMN // STEP
+    SECOND_BLOCK: tl.constexpr = (COLUMN + tile.part_n) // STEP
     by_rows, by_blocks = scales.staged
     at = k * scales.strides.b_steps % START
-    rows = tlx.local_load(tlx.local_slice(by_rows[stage], [A_PART * ROWS], [ROWS]))
-    BLOCK: tl.constexpr = B_PART * STRIP_N // STEP
+    rows = tlx.local_load(tlx.local_slice(by_rows[stage], [FIRST_ROW], [tile.rows]))
     first = scale_at(by_blocks[stage * form.blocks + BLOCK], at)
     second = first
-    SECOND_BLOCK: tl.constexpr = (B_PART + 1) * STRIP_N // STEP
-    if form.tile.strips == 2 and SECOND_BLOCK != BLOCK:
+    if tile.subtiles == 2 and SECOND_BLOCK != BLOCK:
         second = scale_at(by_blocks[stage * form.blocks + SECOND_BLOCK], at)
     return rows, first, second
 
@@ -125,13 +126,13 @@ def tile_scales(scales, row, column, form: tl.constexpr):
         return 0.0, 0.0, 0.0
     if form.scaling == "rows":
         strides, last = scales.strides, scales.sizes.n - 1
-        COLUMNS: tl.constexpr = form.tile.strip_n
+        COLUMNS: tl.constexpr = form.tile.part_n
         rows = tl.minimum(row + tl.arange(0, form.tile.rows), scales.sizes.m - 1)
         columns = column + tl.arange(0, COLUMNS)
         by_rows = tl.load(scales.a + rows * strides.a_rows)
         left = tl.load(scales.b + tl.minimum(columns, last) * strides.b_columns)
         right = left
-        if form.tile.strips == 2:
+        if form.tile.subtiles == 2:
             right = tl.load(scales.b + tl.minimum(columns + COLUMNS, last) * strides.b_columns)
         return by_rows, left, right
     return tl.load(scales.a) * tl.load(scales.b), 0.0, 0.0
@@ -146,7 +147,7 @@ def store_strip(
         total = total * by_rows[:, None] * by_columns[None, :]
     if SCALING == "tensors":
         total = total * by_rows
-    store_part(total.to(tlx.dtype_of(c_desc)), c_desc, buffer, row, column, IS_FREE)
+    store_part(total.to(tlx.dtype_of(c_desc)), c_desc, buffer, (row, column), IS_FREE)
 
 
 @tlx_xdsl.jit
@@ -155,12 +156,11 @@ def store_scaled(sums, scales, c_desc, c, row, column, consumer: tl.constexpr, f
     BUFFERS: tl.constexpr = form.tile.buffers
     FIRST: tl.constexpr = consumer * BUFFERS
     by_rows, by_left, by_right = scales
-    if form.tile.strips == 1:
+    if form.tile.subtiles == 1:
         store_strip(sums, by_rows, by_left, c_desc, c[FIRST], row, column, form.scaling, False)
     else:
-        STRIP_N: tl.constexpr = sums.shape[1] // 2
-        left, right = tl.split(tl.permute(tl.reshape(sums, (sums.shape[0], 2, STRIP_N)), (0, 2, 1)))
+        (left,), (right,) = halves((sums,))
         store_strip(left, by_rows, by_left, c_desc, c[FIRST], row, column, form.scaling, False)
         # The wait before the first part was for all stores of this task.
         second = c[FIRST + BUFFERS - 1]
-        store_strip(right, by_rows, by_right, c_desc, second, row, column + STRIP_N, form.scaling, BUFFERS == 2)
+        store_strip(right, by_rows, by_right, c_desc, second, row, column + left.shape[1], form.scaling, BUFFERS == 2)

@@ -1,9 +1,13 @@
-"""The cooperative GEMM kernel for Hopper: C = A @ B with f32 sums, persistent and warp-specialised.
+"""The persistent GEMM kernel for Hopper: C = A @ B with f32 sums, warp-specialised.
 
 Program p of P takes tiles p, p + P, p + 2 P, ... of C. A producer (the default task) loads by TMA into a ring of
-NUM_STAGES stages and does not wait for epilogues: it fills the ring for the next tile meanwhile. One to three consumers
-of one warp group share each tile: every consumer has 64 of its rows. The largest tiles, so the fewest bytes from memory
-per product; all consumers stop for the epilogue.
+NUM_STAGES stages and does not wait for epilogues: it fills the ring for the next tile meanwhile. Schedules differ in
+what a consumer, one warp group, has:
+
+- cooperative: one to three consumers share each tile, every one has 64 of its rows. The largest tiles, so the fewest
+  bytes from memory per product; all consumers stop for the epilogue.
+- pingpong: each of two consumers has every second tile of the program, and they take turns at the tensor cores: one
+  stores its tile while the other multiplies. Pays where K is short and epilogues are frequent.
 
 Without clusters, the first step of a program is loaded before the tasks begin, and the producer goes on after it: the
 load is under way while the warps of the tasks get their registers.
@@ -28,19 +32,19 @@ Stream-K (STREAM). Tiles that do not fill a round of all programs would leave mo
 dealt out as above; the steps along K of all other tiles are one sequence, of which each program takes SHARE steps in a
 row. Where the programs suffice for parts that end with their tiles (split-K), STEPS, a tile's steps in the sequence,
 is the next multiple of SHARE, and those past K are left out. A piece that is a whole tile is stored; of another one
-the f32 sums go to `w_desc`, slot 2 p + 1 for the piece that begins its tile, 2 p for one that continues it (a program
-has at most one of each), and `reduce` adds up the slots of each tile in the order of K: the same bits every time,
-without atomics and without waiting for other programs.
+the f32 sums go to `stream.sums`, slot 2 p + 1 for the piece that begins its tile, 2 p for one that continues it (a
+program has at most one of each), and `reduce` adds up the slots of each tile in the order of K: the same bits every
+time, without atomics and without waiting for other programs.
 
 Epilogue. A tile goes through shared memory, in parts of PART_N columns: the store of one part begins while the next one
 is converted. Each consumer has BUFFERS buffers of its own in turn, and waits for the store that used a buffer before it
 writes it again, not after the store, so that the store overlaps what follows. EPILOGUE is a function of the f32 sums of
-a part, and of what `epilogue_operands` finds of vectors and the matrix there. With C_COLUMNS parts are transposed on
+a part, and of what `epilogue.vectors_at` finds of vectors and the matrix there. With C_COLUMNS parts are transposed on
 their way: C lies by columns. With REDUCE ("add") TMA adds each part to what C holds, which the kernel does not read.
 
 Edges. TMA reads zeros outside of A and B, so that M, N and K may be any, and leaves out rows of C that are not
-there; but it writes a row in units of 16 bytes, past its end where that is none. Without `c_desc` threads write C at
-`c_ptr`, with rows and columns `c_row` and `c_column` elements apart.
+there; but it writes a row in units of 16 bytes, past its end where that is none. Without a descriptor of C its threads
+write it (`epilogue.Target`).
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -54,26 +58,18 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
 from ..rings import next_place
-from .device import (
-    divided,
-    load_step,
-    load_steps,
-    multiply_tile,
-    ring_of,
-    tile_offsets,
-    tile_rings,
-    wait_for_stage,
-)
-from .epilogue import Result, result_buffers, store_partial, store_tile, type_of_result
+from .device import divided, load_step, load_steps, multiply_item, tile_offsets, wait_for_stage
+from .epilogue import ring_and_result, store_partial, store_tile
 
 
 class Stream(NamedTuple):
-    """Division of the steps of tiles that do not fill a round; a tile has `steps` of them."""
+    """Division of the steps of tiles that do not fill a round, of which a tile has `steps`; `sums` describes memory."""
 
     by_steps: Any
     full_rounds: Any
     share: Any
     steps: Any
+    sums: Any
 
 
 @tlx_xdsl.jit
@@ -116,13 +112,14 @@ def wait_for_cluster(ring, stage, phase):
 
 
 @tlx_xdsl.jit
-def gemm_cooperative(
-    a_desc, b_desc, tail_desc, c_desc, c_ptr, c_row, c_column, w_desc, row0, row1, column0, column1, matrix_desc,
-    sizes, stream, FORM: tl.constexpr,
-):  # fmt: skip
-    """C = EPILOGUE(A @ B); the consumers have the upper and the lower half of each tile. See the top of the file."""
+def gemm_persistent(a_desc, b_descs, target, sizes, stream, FORM: tl.constexpr):
+    """C = EPILOGUE(A @ B), with a descriptor of B for each strip. See the file's top.
+
+    `stream` is None where tiles are dealt out whole.
+    """
     TILE: tl.constexpr = FORM.tile
     CLUSTER: tl.constexpr = TILE.cluster
+    IN_TURN: tl.constexpr = TILE.schedule == "pingpong"
     TILE_N: tl.constexpr = TILE.block_n if FORM.paired else TILE.tile_n
     # All that the multiprocessor has, but for what the producer's warp group keeps.
     REGISTERS: tl.constexpr = 160 if TILE.consumers == 3 else 232
@@ -132,7 +129,7 @@ def gemm_cooperative(
     rank = tlx.cluster_cta_rank() if CLUSTER > 1 else 0
     num_tiles = tl.cdiv(sizes.m, TILE.shared_m) * tl.cdiv(sizes.n, TILE_N)
     num_k = tl.cdiv(sizes.k, TILE.block_k)
-    if w_desc is not None:
+    if stream is not None:
         pieces = pieces_of(pid, programs, num_tiles, stream)
         items = stream.full_rounds + pieces[3]
     else:
@@ -140,14 +137,7 @@ def gemm_cooperative(
         items = tl.cdiv(num_tiles - pid, programs)
     to_second = sizes.n if FORM.paired else TILE.block_n
 
-    tiles = tile_rings(tlx.dtype_of(a_desc), FORM)
-    b_descs = (b_desc, tail_desc) if TILE.tail_n > 0 else (b_desc,)
-    c = result_buffers(type_of_result(c_desc, c_ptr), FORM)
-    ring = ring_of(tiles, FORM, rank)
-    arrived = tlx.alloc_barriers(TILE.consumers) if matrix_desc is not None else None
-    out = Result(
-        c_desc, c_ptr, c_row, c_column, (row0, row1), (column0, column1), matrix_desc, sizes, FORM, c, arrived
-    )  # fmt: skip
+    ring, out = ring_and_result(a_desc, target, sizes, FORM, rank)
     # In a cluster the producer begins: it waits until the other CTAs' barriers are ready.
     BEGUN: tl.constexpr = 0 if CLUSTER > 1 else 1
     if CLUSTER > 1:
@@ -173,24 +163,21 @@ def gemm_cooperative(
             wait_for_cluster(ring, stage, phase)
 
         with tlx.async_task(num_warps=4, replicate=TILE.consumers, registers=REGISTERS):  # consumers
-            part: tl.constexpr = tlx.async_task_replica_id()
+            consumer: tl.constexpr = tlx.async_task_replica_id()
+            part: tl.constexpr = 0 if IN_TURN else consumer
             stage = 0
             phase = 0
             turn = 0
-            for item in range(items):
+            for item in range(consumer if IN_TURN else 0, items, 2 if IN_TURN else 1):
                 tile, first, last = work_of(item, pid, programs, num_k, pieces, stream)
                 off_m, off_n = tile_offsets(tile, sizes, TILE.shared_m, TILE_N, TILE.group_m)
-                sums, stage, phase = multiply_tile(ring, stage, phase, first, last, part)
+                sums, stage, phase = multiply_item(ring, stage, phase, item, items, first, last, consumer)
                 row = off_m + rank * TILE.block_m + part * TILE.rows
-                if w_desc is not None:
-                    if last - first < num_k:
-                        slot = 2 * pid + (first == 0).to(tl.int32)
-                        place = slot * TILE.shared_m + rank * TILE.block_m + part * TILE.rows
-                        store_partial(sums, w_desc, out, part, place)
-                    else:
-                        store_tile(sums, out, part, row, off_n, turn)
-                        turn += 1
+                if stream is not None and last - first < num_k:
+                    slot = 2 * pid + (first == 0).to(tl.int32)
+                    place = slot * TILE.shared_m + rank * TILE.block_m + part * TILE.rows
+                    store_partial(sums, stream.sums, out, consumer, place)
                 else:
-                    store_tile(sums, out, part, row, off_n, turn)
+                    store_tile(sums, out, consumer, row, off_n, item // 2 if IN_TURN else turn)
                     turn += 1
             tlx.async_descriptor_store_wait(0)
