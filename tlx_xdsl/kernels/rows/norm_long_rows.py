@@ -1,9 +1,9 @@
 """Normalised rows that registers do not hold, forward and backward: `norm_rows` for any length, block by block.
 
 A program has a row, which it reads several times, from the L2 cache after the first. The sum with a residual is written
-first, and read again like any row. Forward, EDGES are as in `norm_rows`. Backward, a program also writes the row's mean
-and scale, with which a second kernel adds up the gradients of weight and bias: its programs have some columns of some
-rows each. `norm_rows` has the formulas, says what UNIT is, and adds up what the programs have.
+first, and read again like any row. Forward, rows with a WIDTH above 1 begin anywhere (`edges`). Backward, a program also
+writes the row's mean and scale, with which a second kernel adds up the gradients of weight and bias: its programs have
+some columns of some rows each. `norm_rows` has the formulas, says what UNIT is, and adds up what the programs have.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -13,14 +13,7 @@ rows each. `norm_rows` has the formulas, says what UNIT is, and adds up what the
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
-from .norm_rows import columns_of_edges
-
-
-@tlx_xdsl.jit
-def row_and_body(pointer, row, stride, EDGES: tl.constexpr):
-    """A row, and its body, whose offset the compiler sees to be a multiple of 8."""
-    at = row * stride
-    return pointer + at, pointer + ((at + 7) // 8 * 8 if EDGES else at)
+from .edges import body_of, edges_of, span_of
 
 
 @tlx_xdsl.jit
@@ -38,33 +31,33 @@ def add_residual(x_ptr, residual_ptr, h_ptr, at, inside):
 
 @tlx_xdsl.jit
 def mean_and_scale(
-    row_ptr, body_ptr, edges, there, length, count, eps, BLOCK: tl.constexpr, CENTRED: tl.constexpr
+    row_ptr, edges, there, length, count, eps, BLOCK: tl.constexpr, CENTRED: tl.constexpr
 ):  # fmt: skip
     """The mean of a row, or 0, and the scale; the variance is that of the differences from the mean.
 
-    `edges` are columns beside the body, of which some are `there`; both are None where the body is the row.
+    `length` elements are at `row_ptr`, and others beside: `edges`, of which some are `there`, or None.
     """
     columns = tl.arange(0, BLOCK)
     mean = 0.0
     if CENTRED:
         total = tl.zeros((BLOCK,), tl.float32)
         for first in range(0, length, BLOCK):
-            total += load(body_ptr, first + columns, first + columns < length)
+            total += load(row_ptr, first + columns, first + columns < length)
         mean = tl.sum(total, 0)
         if edges is not None:
-            mean += tl.sum(load(row_ptr, edges, there), 0)
+            mean += tl.sum(load(row_ptr, edges, there))
         mean = mean / count
     squares = tl.zeros((BLOCK,), tl.float32)
     for first in range(0, length, BLOCK):
         inside = first + columns < length
-        x = load(body_ptr, first + columns, inside)
+        x = load(row_ptr, first + columns, inside)
         if CENTRED:
             x = tl.where(inside, x - mean, 0.0)
         squares += x * x
     square = tl.sum(squares, 0)
     if edges is not None:
         x = tl.where(there, load(row_ptr, edges, there) - mean, 0.0)
-        square += tl.sum(x * x, 0)
+        square += tl.sum(x * x)
     return mean, tl.rsqrt(square / count + eps)
 
 
@@ -83,37 +76,37 @@ def normalise(x_ptr, weight_ptr, bias_ptr, out_ptr, at, columns, inside, mean, s
 def norm_long_rows(
     x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, residual_stride, h_stride, out_stride,
     COLUMNS, eps,
-    BLOCK: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr, EDGES: tl.constexpr,
+    BLOCK: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """One row for each program."""
     count = COLUMNS * UNIT
     columns = tl.arange(0, BLOCK)
     row = tl.program_id(0).to(tl.int64)
-    head = (-row * x_stride & 7).to(tl.int32) if EDGES else 0
-    length = (count - head) // 8 * 8 if EDGES else count
+    before = 0
+    length = count
     edges = None
     there = None
-    if EDGES:
-        edges, there = columns_of_edges(tl.arange(0, 16), head, length, count)
-    x_ptr, x_body = row_and_body(x_ptr, row, x_stride * UNIT, EDGES)
-    out_ptr, out_body = row_and_body(out_ptr, row, out_stride * UNIT, EDGES)
+    if WIDTH > 1:
+        before, length = span_of(tl.program_id(0), x_stride, count, WIDTH)
+        edges, there = edges_of(tl.arange(0, 2 * WIDTH), before, length, count, WIDTH, 2 * WIDTH)
+    x_ptr += body_of(row, x_stride * UNIT, WIDTH)
+    out_ptr += body_of(row, out_stride * UNIT, WIDTH)
     if residual_ptr is not None:
-        residual_ptr, residual_body = row_and_body(residual_ptr, row, residual_stride * UNIT, EDGES)
-        h_ptr, h_body = row_and_body(h_ptr, row, h_stride * UNIT, EDGES)
+        residual_ptr += body_of(row, residual_stride * UNIT, WIDTH)
+        h_ptr += body_of(row, h_stride * UNIT, WIDTH)
         for first in range(0, length, BLOCK):
             at = first + columns
-            add_residual(x_body, residual_body, h_body, at, at < length)
-        if EDGES:
+            add_residual(x_ptr, residual_ptr, h_ptr, at, at < length)
+        if WIDTH > 1:
             add_residual(x_ptr, residual_ptr, h_ptr, edges, there)
         tl.debug_barrier()  # which threads read an element may differ from which wrote it
         x_ptr = h_ptr
-        x_body = h_body
-    mean, scale = mean_and_scale(x_ptr, x_body, edges, there, length, count, eps, BLOCK, CENTRED)
+    mean, scale = mean_and_scale(x_ptr, edges, there, length, count, eps, BLOCK, CENTRED)
     for first in range(0, length, BLOCK):
         at = first + columns
-        normalise(x_body, weight_ptr, bias_ptr, out_body, at, head + at, at < length, mean, scale)
-    if EDGES:
-        normalise(x_ptr, weight_ptr, bias_ptr, out_ptr, edges, edges, there, mean, scale)
+        normalise(x_ptr, weight_ptr, bias_ptr, out_ptr, at, before + at, at < length, mean, scale)
+    if WIDTH > 1:
+        normalise(x_ptr, weight_ptr, bias_ptr, out_ptr, edges, before + edges, there, mean, scale)
 
 
 @tlx_xdsl.jit
@@ -131,7 +124,7 @@ def norm_backward_long_rows(
     dx_ptr += row * (dx_stride * UNIT)
     if dh_ptr is not None:
         dh_ptr += row * (dh_stride * UNIT)
-    mean, scale = mean_and_scale(x_ptr, x_ptr, None, None, count, count, eps, BLOCK, CENTRED)
+    mean, scale = mean_and_scale(x_ptr, None, None, count, count, eps, BLOCK, CENTRED)
     tl.store(stats_ptr + number * 2, mean)
     tl.store(stats_ptr + number * 2 + 1, scale)
     products = tl.zeros((BLOCK,), tl.float32)

@@ -6,13 +6,26 @@ from dataclasses import replace
 from typing import Any
 
 from ..calls.launching import Launch, Launches, multiprocessors
-from ..calls.operands import UNIT, Operand, Rows, check_shape, check_types, empty, is_aligned, operand, rows_of, unit_of
+from ..calls.operands import (
+    UNIT,
+    Operand,
+    Rows,
+    check_shape,
+    check_types,
+    empty,
+    operand,
+    rows_of,
+    unit_of,
+    width_of,
+)
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import WORKSPACE, Prepared
 from ..operators import rows as operators
 from . import norm_clusters
+from .edges import THREADS, tile_of
 from .norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
 from .norm_rows import add_parts, norm_backward_rows, norm_rows
+from .norm_unaligned_rows import norm_backward_unaligned_rows, norm_unaligned_rows
 
 DTYPES = ("fp16", "bf16", "fp32")
 
@@ -43,18 +56,14 @@ _BACKWARD_ELEMENTS = 512
 _BACKWARD_WARPS = 16
 """Warps of a multiprocessor backward, of which each thread has up to 128 registers."""
 
-_HELD_EDGED = 8192
-"""The longest row that registers hold with edges apart: of longer ones, one program would fill a multiprocessor."""
+_HELD_UNALIGNED, _UNALIGNED_REGISTERS = 16384, 128
+"""The longest row that begins anywhere of which registers hold all, with weights and biases; those of a thread."""
 
-_SHORTEST_BODY = 64
-"""Elements of a row at least that is moved 16 bytes at a time but for its edges."""
+_VECTORS, _BACKWARD_VECTORS = 4, 2
+"""Vectors of 16 bytes that a thread has of each tensor there, at most."""
 
-_UNEDGED = range(1024 + 1, 16384 + 1)
-"""Lengths of rows whose edges stay with the rest forward: bodies load factors 2 bytes at a time, which costs more.
-
-Layer norm, of a copy's rate (H200, 2026-12-01): 2702 columns 0.49 without and 0.43 with edges, 811 0.64 and 0.68, 24057
-0.27 and 0.39.
-"""
+_FORWARD_STAGES = 2
+"""Blocks of rows that a program has there forward, under way or at work."""
 
 _STAGES = 3
 """Tiles of rows that a program has backward, under way or at work."""
@@ -112,9 +121,14 @@ def norm_launch(
     }
     sources = {f"{each}_ptr": each for each in ("x", "residual", "weight", "bias", "h", "out")}
     aligned = tuple(sources) if unit > 1 else ()
-    edges = rows.columns not in _UNEDGED and _with_edges((given, *sums, result), (rows, *of_sums, target))
-    with_edges = ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
-    if rows.columns > (_HELD_EDGED if edges else HELD_COLUMNS):
+    width = _width((given, *sums, result), (rows, *of_sums, target))
+    with_width = ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
+    if width > 1 and rows.columns <= _HELD_UNALIGNED:
+        return _unaligned(
+            norm_unaligned_rows, given, rows, values, {"CENTRED": centred, "STAGES": _FORWARD_STAGES}, sources,
+            with_width, _VECTORS, width,
+        )  # fmt: skip
+    if width > 1 or rows.columns > HELD_COLUMNS:
         divided = norm_clusters.division(given, rows, unit, (1 + len(sums) // 2, len(factors)), backward=False)
         if divided is not None:
             constants = {"UNIT": unit, "CENTRED": centred}
@@ -123,54 +137,62 @@ def norm_launch(
             norm_long_rows,
             (rows.count,),
             values,
-            {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred, "EDGES": edges},
+            {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred, "WIDTH": width},
             given.device,
             sources,
-            with_edges if edges else aligned,
+            with_width if width > 1 else aligned,
             num_warps=_LONG_WARPS,
         )
-    block, classes = (_body_block(rows), UNIT) if edges else (rows.block, 1)
-    # A thread has 8 elements of each of 4 rows, which share factors, or as many of fewer rows that are long.
-    warps = max(4, min(block // 256, 16))
-    together = _together((1024 * warps if edges else _ELEMENTS) // block, rows, classes)
-    if not edges:
-        warps = max(min(together * block // _WARP_ELEMENTS, _FEW_WARPS), together * block // (2 * _WARP_ELEMENTS), 1)
+    block = rows.block
+    together = _together(_ELEMENTS // block, rows)
+    warps = max(min(together * block // _WARP_ELEMENTS, _FEW_WARPS), together * block // (2 * _WARP_ELEMENTS), 1)
     return Launch.of(
         norm_rows,
-        (-(-rows.count // (together * classes)) * classes,),
+        (-(-rows.count // together),),
         {**values, "ROW_COUNT": rows.count},
-        {
-            "BLOCK": block,
-            "ROWS": together,
-            "UNIT": unit,
-            "EVEN": not edges and rows.columns == block,
-            "EDGES": edges,
-            "CENTRED": centred,
-        },
+        {"BLOCK": block, "ROWS": together, "UNIT": unit, "EVEN": rows.columns == block, "CENTRED": centred},
         given.device,
         sources,
-        with_edges if edges else aligned,
+        aligned,
         num_warps=warps,
     )
 
 
-def _with_edges(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> bool:
-    """Return whether 16-bit rows that are no multiples of 16 bytes begin at the same places in all operands."""
-    first = rows[0]
-    alike = all(each.distance == first.distance for each in rows)
-    uneven = first.columns % UNIT or first.distance % UNIT
-    is_long = first.columns >= _SHORTEST_BODY and operands[0].element_bytes == 2
-    return bool(alike and uneven and is_long and all(map(is_aligned, operands)))
+def _width(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
+    """The elements of a vector of 16 bytes where rows that begin anywhere do so equally in all operands, else 1."""
+    alike = all(each.distance == rows[0].distance for each in rows)
+    return width_of(operands, rows) if alike and unit_of(operands, rows) == 1 else 1
 
 
-def _body_block(rows: Rows) -> int:
-    """The power of two that holds what of a row is moved 16 bytes at a time."""
-    return 1 << (max(rows.columns // UNIT * UNIT, 16 * UNIT) - 1).bit_length()
+def _unaligned(
+    kernel: Any, given: Operand, rows: Rows, values: dict[str, Any], constants: dict[str, Any],
+    sources: dict[str, str], aligned: tuple[str, ...], vectors: int, width: int,
+) -> Launch:  # fmt: skip
+    """The launch for rows that begin anywhere: as many programs as are resident, alike for each of `width` places."""
+    tile = tile_of(rows.columns, width, vectors)
+    threads = max(THREADS, tile["LANES"])
+    together = threads // tile["LANES"]
+    resident = multiprocessors(given) * max(_REGISTERS // (threads * _UNALIGNED_REGISTERS), 1)
+    programs = max(min(-(-rows.count // (together * width)), resident // width), 1) * width
+    values = {name: value for name, value in values.items() if name in kernel.arg_names}
+    if "LENGTH" in constants:
+        values["parts_ptr"] = empty(given, (programs * 2 * constants["LENGTH"],), "fp32")
+    return Launch.of(
+        kernel,
+        (programs,),
+        {**values, "ROW_COUNT": rows.count},
+        {**tile, "ROWS": together, **constants},
+        given.device,
+        sources,
+        aligned,
+        _UNALIGNED_REGISTERS,
+        num_warps=threads // 32,
+    )
 
 
-def _together(most: int, rows: Rows, classes: int) -> int:
-    """The rows of a program, a power of two: up to `most`, and no more than there are in each of so many classes."""
-    return 1 << (max(1, min(most, -(-rows.count // classes))).bit_length() - 1)
+def _together(most: int, rows: Rows) -> int:
+    """The rows of a program, a power of two: up to `most`, and no more than there are."""
+    return 1 << (max(1, min(most, rows.count)).bit_length() - 1)
 
 
 def norm_backward(
@@ -224,31 +246,31 @@ def norm_backward_launch(
         if divided is not None:
             return _cluster_backward(given, rows, divided, values, constants, outs, aligned)
         return _long_backward(given, rows, values, constants, outs, aligned)
-    edges = _with_edges((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
-    block, classes = (_body_block(rows), UNIT) if edges else (rows.block, 1)
-    warps = min(max(block // _BACKWARD_ELEMENTS, 4), 32)
-    together = _together(warps * _BACKWARD_ELEMENTS // block, rows, classes)
-    resident = multiprocessors(given) * max(_BACKWARD_WARPS // warps, 1)
-    programs = max(min(-(-rows.count // (together * classes)), resident // classes), 1) * classes
+    width = _width((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
     length = -(-rows.columns // UNIT) * UNIT
+    held = {**constants, "WITH_BIAS": dbias is not None, "LENGTH": length, "STAGES": _STAGES}
+    if width > 1:
+        del held["UNIT"]
+        pointers = ("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr", "parts_ptr")
+        main = _unaligned(
+            norm_backward_unaligned_rows, given, rows, values, held, _SOURCES, pointers, _BACKWARD_VECTORS, width
+        )
+        parts = main.arguments["parts_ptr"]
+        return Launches((main, *_sums(given, rows, parts, main.grid[0], length, outs)), parts)
+    block = rows.block
+    warps = min(max(block // _BACKWARD_ELEMENTS, 4), 32)
+    together = _together(warps * _BACKWARD_ELEMENTS // block, rows)
+    resident = multiprocessors(given) * max(_BACKWARD_WARPS // warps, 1)
+    programs = max(min(-(-rows.count // together), resident), 1)
     parts = empty(given, (programs * 2 * length,), "fp32")
     main = Launch.of(
         norm_backward_rows,
         (programs,),
         {**values, "parts_ptr": parts, "ROW_COUNT": rows.count},
-        {
-            **constants,
-            "BLOCK": block,
-            "ROWS": together,
-            "EVEN": not edges and rows.columns == block,
-            "EDGES": edges,
-            "WITH_BIAS": dbias is not None,
-            "LENGTH": length,
-            "STAGES": _STAGES,
-        },
+        {**held, "BLOCK": block, "ROWS": together, "EVEN": rows.columns == block},
         given.device,
         _SOURCES,
-        (*(("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if edges else aligned), "parts_ptr"),
+        (*aligned, "parts_ptr"),
         maxnreg=_REGISTERS // (_BACKWARD_WARPS // warps * warps * 32) // 8 * 8,
         num_warps=warps,
     )

@@ -192,7 +192,7 @@ def test_tiles_hold_rows(width, vectors):
     for columns in (*range(1, 600), 1025, 4095, 8191, 32767):
         tile = tile_of(columns, width, vectors)
         assert tile["PIECES"] * tile["LANES"] >= columns // width
-        assert tile["LANES"] >= 2 * width
+        assert tile["LANES"] >= width
         threads = max(128, tile["LANES"])
         assert threads <= 1024
         assert tile["ROWS"] * tile["LANES"] * tile["PIECES"] <= threads * max(vectors, tile["PIECES"])

@@ -1,0 +1,208 @@
+"""Normalised rows that begin anywhere, forward and backward: `norm_rows` by 16 bytes at a time (`edges`), in plain `tl`.
+
+All tensors have their rows at one distance. Every WIDTH-th row begins equally far from a multiple of 16 bytes, and a
+program has such rows only, each of its blocks of ROWS after the other: its lanes have the same columns of all of them,
+so that weights and biases are loaded once, by elements as they begin elsewhere, and sums of gradients stay in registers.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+
+from .edges import body_of, lanes_of, load_parts, parts_of, span_of, store_parts, sum_of_rows, to_lanes
+from .norm_cluster_backward import add_three, add_two
+
+
+@tlx_xdsl.jit
+def columns_of(first, lanes, distance, count, PIECES: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr):
+    """Where the elements of row `first` are, from its body's first; their columns, and which there are."""
+    rows = tl.zeros_like(lanes) + first
+    places, inside = parts_of(rows, lanes, distance, tl.zeros_like(lanes) + count, 0, PIECES, LANES, WIDTH)
+    before, _ = span_of(first, distance, count, WIDTH)
+    columns = ()
+    for part in tl.static_range(len(places)):
+        columns += (before + places[part],)
+    return places, columns, inside
+
+
+@tlx_xdsl.jit
+def masks_of(inside, is_row):
+    """The elements that there are of rows that there are: all of any piece but the last, and some of the edges."""
+    masks = ()
+    for part in tl.static_range(len(inside)):
+        masks += (is_row[:, None] if part < len(inside) - 2 else inside[part] & is_row[:, None],)
+    return masks
+
+
+@tlx_xdsl.jit
+def factors_of(pointer, columns, inside):
+    """The weights or biases of columns; None where there are none."""
+    values = ()
+    if pointer is None:
+        return None
+    for part in tl.static_range(len(columns)):
+        values += (tl.load(pointer + columns[part], inside[part], 0.0).to(tl.float32),)
+    return values
+
+
+@tlx_xdsl.jit
+def to_f32(x):
+    """Parts of rows in f32."""
+    values = ()
+    for part in tl.static_range(len(x)):
+        values += (x[part].to(tl.float32),)
+    return values
+
+
+@tlx_xdsl.jit
+def products_of(x, y):
+    """The products of parts."""
+    values = ()
+    for part in tl.static_range(len(x)):
+        values += (x[part] * y[part],)
+    return values
+
+
+@tlx_xdsl.jit
+def sum_of_lanes(x, y=None):
+    """The sums of what each lane has of rows, or of products."""
+    total = tl.sum(x[0] if y is None else x[0] * y[0], 1)
+    for part in tl.static_range(1, len(x)):
+        total += tl.sum(x[part] if y is None else x[part] * y[part], 1)
+    return total
+
+
+@tlx_xdsl.jit
+def centred(x, mean, masks):
+    """Parts of rows less their mean; 0 where there is nothing."""
+    values = ()
+    for part in tl.static_range(len(x)):
+        value = x[part] - mean[:, None]
+        # A row that is not there has the mean 0.
+        values += (value if part < len(x) - 2 else tl.where(masks[part], value, 0.0),)
+    return values
+
+
+@tlx_xdsl.jit
+def norm_unaligned_rows(
+    x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, ROW_COUNT, COLUMNS, eps,
+    ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr, CENTRED: tl.constexpr,
+    STAGES: tl.constexpr,
+):  # fmt: skip
+    """The result, and with a residual the sum; CENTRED says that means are subtracted."""
+    first = tl.program_id(0) % WIDTH
+    own, lanes = lanes_of(0, ROWS, LANES)
+    places, columns, inside = columns_of(first, lanes, x_stride, COLUMNS, PIECES, LANES, WIDTH)
+    weight = factors_of(weight_ptr, columns, inside)
+    bias = factors_of(bias_ptr, columns, inside)
+    part_of_row = 1.0 / COLUMNS
+    start = tl.program_id(0) // WIDTH * ROWS
+    step = tl.num_programs(0) // WIDTH * ROWS
+    for number in tl.range(start, (ROW_COUNT - first + WIDTH - 1) // WIDTH, step, num_stages=STAGES):
+        numbers = number + own
+        masks = masks_of(inside, first + WIDTH * numbers < ROW_COUNT)
+        at = body_of(first, x_stride, WIDTH) + numbers.to(tl.int64) * x_stride * WIDTH
+        x = to_f32(load_parts(x_ptr + at, places, masks, 0.0))
+        if residual_ptr is not None:
+            residual = load_parts(residual_ptr + at, places, masks, 0.0)
+            h = ()
+            for part in tl.static_range(len(x)):
+                h += ((x[part] + residual[part].to(tl.float32)).to(h_ptr.dtype.element_ty),)
+            store_parts(h_ptr + at, places, masks, h)
+            x = to_f32(h)
+        if CENTRED:
+            x = centred(x, sum_of_rows(sum_of_lanes(x), ROWS, LANES) * part_of_row, masks)
+        scale = tl.rsqrt(sum_of_rows(sum_of_lanes(x, x), ROWS, LANES) * part_of_row + eps)[:, None]
+        y = ()
+        for part in tl.static_range(len(x)):
+            value = x[part] * scale
+            if weight is not None:
+                value = value * weight[part]
+            if bias is not None:
+                value = value + bias[part]
+            y += (value,)
+        store_parts(out_ptr + at, places, masks, y)
+
+
+@tlx_xdsl.jit
+def zeros_of(x, ROWS: tl.constexpr, LANES: tl.constexpr):
+    """Zeros for the parts of rows."""
+    values = ()
+    for part in tl.static_range(len(x)):
+        values += (tl.zeros((ROWS * LANES, x[part].shape[1]), tl.float32),)
+    return values
+
+
+@tlx_xdsl.jit
+def store_sums(pointer, columns, inside, sums, ROWS: tl.constexpr, LANES: tl.constexpr):
+    """Store the sums of columns over rows."""
+    for part in tl.static_range(len(sums)):
+        total = tl.sum(tl.reshape(sums[part], (ROWS, LANES, sums[part].shape[1])), 0)
+        tl.store(pointer + columns[part], total, inside[part])
+
+
+@tlx_xdsl.jit
+def norm_backward_unaligned_rows(
+    x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, parts_ptr, x_stride, ROW_COUNT, COLUMNS, eps,
+    ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr, CENTRED: tl.constexpr,
+    STAGES: tl.constexpr, WITH_BIAS: tl.constexpr, LENGTH: tl.constexpr,
+):  # fmt: skip
+    """dx, and this program's sums of dw and db: `parts_ptr` has LENGTH of each for each program."""
+    first = tl.program_id(0) % WIDTH
+    own, lanes = lanes_of(0, ROWS, LANES)
+    places, columns, inside = columns_of(first, lanes, x_stride, COLUMNS, PIECES, LANES, WIDTH)
+    weight = factors_of(weight_ptr, columns, inside)
+    dweight = zeros_of(places, ROWS, LANES)
+    dbias = zeros_of(places, ROWS, LANES)
+    part_of_row = 1.0 / COLUMNS
+    start = tl.program_id(0) // WIDTH * ROWS
+    step = tl.num_programs(0) // WIDTH * ROWS
+    for number in tl.range(start, (ROW_COUNT - first + WIDTH - 1) // WIDTH, step, num_stages=STAGES):
+        numbers = number + own
+        is_row = first + WIDTH * numbers < ROW_COUNT
+        masks = masks_of(inside, is_row)
+        at = body_of(first, x_stride, WIDTH) + numbers.to(tl.int64) * x_stride * WIDTH
+        x = to_f32(load_parts(x_ptr + at, places, masks, 0.0))
+        dy = to_f32(load_parts(dout_ptr + at, places, masks, 0.0))
+        if dh_ptr is not None:
+            dh = load_parts(dh_ptr + at, places, masks, 0.0)
+        if CENTRED:
+            x = centred(x, sum_of_rows(sum_of_lanes(x), ROWS, LANES) * part_of_row, masks)
+        g = dy if weight is None else products_of(dy, weight)
+        squares = tl.reshape(sum_of_lanes(x, x), (ROWS, LANES))
+        slope = tl.reshape(sum_of_lanes(g, x), (ROWS, LANES))
+        if CENTRED:
+            total = tl.reshape(sum_of_lanes(g), (ROWS, LANES))
+            squares, slope, total = tl.reduce((squares, slope, total), 1, add_three)
+            shift = to_lanes(total * part_of_row, ROWS, LANES)
+        else:
+            squares, slope = tl.reduce((squares, slope), 1, add_two)
+        # Of a row that is not there nothing may be infinite.
+        scale = tl.where(is_row, tl.rsqrt(to_lanes(squares, ROWS, LANES) * part_of_row + eps), 0.0)
+        slope = to_lanes(slope * part_of_row, ROWS, LANES) * scale * scale
+        dx = ()
+        sums = ()
+        sums_of_bias = ()
+        for part in tl.static_range(len(x)):
+            value = g[part] - x[part] * slope[:, None]
+            if CENTRED:
+                value = value - shift[:, None]
+            value = value * scale[:, None]
+            if dh_ptr is not None:
+                value += dh[part].to(tl.float32)
+            dx += (value,)
+            sums += (dweight[part] + dy[part] * (x[part] * scale[:, None]),)
+            sums_of_bias += (dbias[part] + dy[part],)
+        dweight = sums
+        dbias = sums_of_bias
+        store_parts(dx_ptr + at, places, masks, dx)
+    _, columns, inside = columns_of(first, tl.arange(0, LANES), x_stride, COLUMNS, PIECES, LANES, WIDTH)
+    parts_ptr += tl.program_id(0).to(tl.int64) * (2 * LENGTH)
+    if weight_ptr is not None:
+        store_sums(parts_ptr, columns, inside, dweight, ROWS, LANES)
+    if WITH_BIAS:
+        store_sums(parts_ptr + LENGTH, columns, inside, dbias, ROWS, LANES)
