@@ -1,8 +1,9 @@
-"""Normalised rows that begin anywhere, forward and backward: `norm_rows` by 16 bytes at a time (`edges`), in plain `tl`.
+"""Normalised rows that begin anywhere, forward and backward: `norm_rows` by 16 bytes at a time (`edges`).
 
 All tensors have their rows at one distance. Every WIDTH-th row begins equally far from a multiple of 16 bytes, and a
 program has such rows only, each of its blocks of ROWS after the other: its lanes have the same columns of all of them,
-so that weights and biases are loaded once, by elements as they begin elsewhere, and sums of gradients stay in registers.
+so that weights and biases, which begin elsewhere and are loaded by elements, are loaded once, and sums of gradients stay
+in registers.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -91,14 +92,18 @@ def centred(x, mean, masks):
 def norm_unaligned_rows(
     x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, ROW_COUNT, COLUMNS, eps,
     ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr, CENTRED: tl.constexpr,
-    STAGES: tl.constexpr,
+    STAGES: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """The result, and with a residual the sum; CENTRED says that means are subtracted."""
+    """The result, and with a residual the sum.
+
+    CENTRED says that means are subtracted, HELD that registers have room for weights and biases.
+    """
     first = tl.program_id(0) % WIDTH
     own, lanes = lanes_of(0, ROWS, LANES)
     places, columns, inside = columns_of(first, lanes, x_stride, COLUMNS, PIECES, LANES, WIDTH)
-    weight = factors_of(weight_ptr, columns, inside)
-    bias = factors_of(bias_ptr, columns, inside)
+    if HELD:
+        weight = factors_of(weight_ptr, columns, inside)
+        bias = factors_of(bias_ptr, columns, inside)
     part_of_row = 1.0 / COLUMNS
     start = tl.program_id(0) // WIDTH * ROWS
     step = tl.num_programs(0) // WIDTH * ROWS
@@ -117,6 +122,9 @@ def norm_unaligned_rows(
         if CENTRED:
             x = centred(x, sum_of_rows(sum_of_lanes(x), ROWS, LANES) * part_of_row, masks)
         scale = tl.rsqrt(sum_of_rows(sum_of_lanes(x, x), ROWS, LANES) * part_of_row + eps)[:, None]
+        if not HELD:
+            weight = factors_of(weight_ptr, columns, inside)
+            bias = factors_of(bias_ptr, columns, inside)
         y = ()
         for part in tl.static_range(len(x)):
             value = x[part] * scale

@@ -56,8 +56,11 @@ _BACKWARD_ELEMENTS = 512
 _BACKWARD_WARPS = 16
 """Warps of a multiprocessor backward, of which each thread has up to 128 registers."""
 
-_HELD_UNALIGNED, _UNALIGNED_REGISTERS = 16384, 128
+_HELD_UNALIGNED, _UNALIGNED_REGISTERS = 32768, 128
 """The longest row that begins anywhere of which registers hold all, with weights and biases; those of a thread."""
+
+_HELD_FACTORS = 16384
+"""The longest one of which they hold weights and biases, too."""
 
 _VECTORS, _BACKWARD_VECTORS = 4, 2
 """Vectors of 16 bytes that a thread has of each tensor there, at most."""
@@ -125,8 +128,9 @@ def norm_launch(
     with_width = ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
     if width > 1 and rows.columns <= _HELD_UNALIGNED:
         return _unaligned(
-            norm_unaligned_rows, given, rows, values, {"CENTRED": centred, "STAGES": _FORWARD_STAGES}, sources,
-            with_width, _VECTORS, width,
+            norm_unaligned_rows, given, rows, values,
+            {"CENTRED": centred, "STAGES": _FORWARD_STAGES, "HELD": rows.columns <= _HELD_FACTORS}, sources, with_width,
+            _VECTORS, width,
         )  # fmt: skip
     if width > 1 or rows.columns > HELD_COLUMNS:
         divided = norm_clusters.division(given, rows, unit, (1 + len(sums) // 2, len(factors)), backward=False)
@@ -172,7 +176,8 @@ def _unaligned(
     tile = tile_of(rows.columns, width, vectors)
     threads = max(THREADS, tile["LANES"])
     together = threads // tile["LANES"]
-    resident = multiprocessors(given) * max(_REGISTERS // (threads * _UNALIGNED_REGISTERS), 1)
+    registers = min(_UNALIGNED_REGISTERS, _REGISTERS // threads)
+    resident = multiprocessors(given) * (_REGISTERS // (threads * registers))
     programs = max(min(-(-rows.count // (together * width)), resident // width), 1) * width
     values = {name: value for name, value in values.items() if name in kernel.arg_names}
     if "LENGTH" in constants:
@@ -185,7 +190,7 @@ def _unaligned(
         given.device,
         sources,
         aligned,
-        _UNALIGNED_REGISTERS,
+        registers,
         num_warps=threads // 32,
     )
 
