@@ -113,6 +113,17 @@ def softmax_backward_unaligned_rows(
 
 
 @tlx_xdsl.jit
+def powers_of(x, shift):
+    """The exponentials of elements less a shift for each thread.
+
+    Of 16-bit types by one instruction for a product and a sum, whose errors are below theirs.
+    """
+    if x.dtype == tl.float32:
+        return tl.math.exp2((x - shift[:, None]) * LOG2_E)
+    return tl.math.exp2(tl.fma(x.to(tl.float32), LOG2_E, (-shift * LOG2_E)[:, None]))
+
+
+@tlx_xdsl.jit
 def add_elements(x, top, total):
     """Add elements to the maxima and sums of threads: `x` is a tuple of blocks, of a vector for each thread."""
     higher = top
@@ -122,7 +133,7 @@ def add_elements(x, top, total):
     shift = tl.where(higher == float("-inf"), 0.0, higher)
     total *= tl.math.exp2((top - shift) * LOG2_E)
     for part in tl.static_range(len(x)):
-        total += tl.sum(tl.math.exp2((x[part].to(tl.float32) - shift[:, None]) * LOG2_E), 1)
+        total += tl.sum(powers_of(x[part], shift), 1)
     return higher, total
 
 
