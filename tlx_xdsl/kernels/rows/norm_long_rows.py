@@ -1,9 +1,9 @@
 """Normalised rows that registers do not hold, forward and backward: `norm_rows` for any length, block by block.
 
 A program has a row, which it reads several times, from the L2 cache after the first. The sum with a residual is written
-first, and read again like any row. Forward, rows with a WIDTH above 1 begin anywhere (`edges`). Backward, a program also
-writes the row's mean and scale, with which a second kernel adds up the gradients of weight and bias: its programs have
-some columns of some rows each. `norm_rows` has the formulas, says what UNIT is, and adds up what the programs have.
+first, and read again like any row. With a WIDTH above 1 rows begin anywhere (`edges`). Backward, a program also writes
+the row's mean and scale, with which a second kernel adds up the gradients of weight and bias: its programs have some
+columns of some rows each. `norm_rows` has the formulas, says what UNIT is, and adds up what the programs have.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -14,6 +14,16 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 
 from .edges import body_of, edges_of, span_of
+
+
+@tlx_xdsl.jit
+def body_and_edges(row, distance, count, WIDTH: tl.constexpr):
+    """Elements before the body and of it, and the edges; all of a row is body where WIDTH is 1."""
+    if WIDTH == 1:
+        return 0, count, None, None
+    before, whole = span_of(row, distance, count, WIDTH)
+    edges, there = edges_of(tl.arange(0, 2 * WIDTH), before, whole, count, WIDTH, 2 * WIDTH)
+    return before, whole, edges, there
 
 
 @tlx_xdsl.jit
@@ -82,13 +92,7 @@ def norm_long_rows(
     count = COLUMNS * UNIT
     columns = tl.arange(0, BLOCK)
     row = tl.program_id(0).to(tl.int64)
-    before = 0
-    length = count
-    edges = None
-    there = None
-    if WIDTH > 1:
-        before, length = span_of(tl.program_id(0), x_stride, count, WIDTH)
-        edges, there = edges_of(tl.arange(0, 2 * WIDTH), before, length, count, WIDTH, 2 * WIDTH)
+    before, length, edges, there = body_and_edges(tl.program_id(0), x_stride, count, WIDTH)
     x_ptr += body_of(row, x_stride * UNIT, WIDTH)
     out_ptr += body_of(row, out_stride * UNIT, WIDTH)
     if residual_ptr is not None:
@@ -110,46 +114,67 @@ def norm_long_rows(
 
 
 @tlx_xdsl.jit
+def gradient_of(dout_ptr, weight_ptr, at, columns, inside):
+    """The gradient of elements of the normalised row: dy w."""
+    g = load(dout_ptr, at, inside)
+    return g if weight_ptr is None else g * load(weight_ptr, columns, inside)
+
+
+@tlx_xdsl.jit
+def store_gradient(
+    x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, at, columns, inside, mean, scale, slope, shift
+):  # fmt: skip
+    """Write elements of dx."""
+    g = gradient_of(dout_ptr, weight_ptr, at, columns, inside)
+    dx = (g - (load(x_ptr, at, inside) - mean) * slope - shift) * scale
+    if dh_ptr is not None:
+        dx += load(dh_ptr, at, inside)
+    tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
 def norm_backward_long_rows(
     x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, stats_ptr, x_stride, dout_stride, dh_stride, dx_stride, COLUMNS, eps,
-    BLOCK: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr,
+    BLOCK: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """One row of dx for each program; `stats_ptr` gets its mean and scale."""
     count = COLUMNS * UNIT
     columns = tl.arange(0, BLOCK)
     number = tl.program_id(0)
     row = number.to(tl.int64)
-    x_ptr += row * (x_stride * UNIT)
-    dout_ptr += row * (dout_stride * UNIT)
-    dx_ptr += row * (dx_stride * UNIT)
+    before, length, edges, there = body_and_edges(number, x_stride, count, WIDTH)
+    x_ptr += body_of(row, x_stride * UNIT, WIDTH)
+    dout_ptr += body_of(row, dout_stride * UNIT, WIDTH)
+    dx_ptr += body_of(row, dx_stride * UNIT, WIDTH)
     if dh_ptr is not None:
-        dh_ptr += row * (dh_stride * UNIT)
-    mean, scale = mean_and_scale(x_ptr, None, None, count, count, eps, BLOCK, CENTRED)
+        dh_ptr += body_of(row, dh_stride * UNIT, WIDTH)
+    mean, scale = mean_and_scale(x_ptr, edges, there, length, count, eps, BLOCK, CENTRED)
     tl.store(stats_ptr + number * 2, mean)
     tl.store(stats_ptr + number * 2 + 1, scale)
     products = tl.zeros((BLOCK,), tl.float32)
     sums = tl.zeros((BLOCK,), tl.float32)
-    for first in range(0, count, BLOCK):
+    for first in range(0, length, BLOCK):
         at = first + columns
-        inside = at < count
-        g = tl.load(dout_ptr + at, inside, 0.0).to(tl.float32)
-        if weight_ptr is not None:
-            g = g * tl.load(weight_ptr + at, inside, 0.0).to(tl.float32)
-        products += g * ((tl.load(x_ptr + at, inside, 0.0).to(tl.float32) - mean) * scale)
+        g = gradient_of(dout_ptr, weight_ptr, at, before + at, at < length)
+        products += g * (load(x_ptr, at, at < length) - mean)
         sums += g
-    product = tl.sum(products, 0) / count
-    shift = tl.sum(sums, 0) / count if CENTRED else 0.0
-    for first in range(0, count, BLOCK):
+    product = tl.sum(products, 0)
+    shift = tl.sum(sums, 0)
+    if WIDTH > 1:
+        g = gradient_of(dout_ptr, weight_ptr, edges, before + edges, there)
+        product += tl.sum(g * (load(x_ptr, edges, there) - mean))
+        shift += tl.sum(g)
+    slope = product * scale * scale / count
+    shift = shift / count if CENTRED else 0.0
+    for first in range(0, length, BLOCK):
         at = first + columns
-        inside = at < count
-        g = tl.load(dout_ptr + at, inside, 0.0).to(tl.float32)
-        if weight_ptr is not None:
-            g = g * tl.load(weight_ptr + at, inside, 0.0).to(tl.float32)
-        h = (tl.load(x_ptr + at, inside, 0.0).to(tl.float32) - mean) * scale
-        dx = (g - h * product - shift) * scale
-        if dh_ptr is not None:
-            dx += tl.load(dh_ptr + at, inside, 0.0).to(tl.float32)
-        tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), inside)
+        store_gradient(
+            x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, at, before + at, at < length, mean, scale, slope, shift
+        )
+    if WIDTH > 1:
+        store_gradient(
+            x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, edges, before + edges, there, mean, scale, slope, shift
+        )
 
 
 @tlx_xdsl.jit

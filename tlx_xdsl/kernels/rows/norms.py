@@ -246,19 +246,19 @@ def norm_backward_launch(
     constants = {"UNIT": unit, "CENTRED": centred}
     outs = {"dweight": dweight, "dbias": dbias}
     aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if unit > 1 else ()
+    width = _width((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
+    bodies = ("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr", "parts_ptr")
     if rows.columns > HELD_BACKWARD_COLUMNS:
         divided = norm_clusters.division(given, rows, unit, (2 + len(added), len(factors)), backward=True)
         if divided is not None:
             return _cluster_backward(given, rows, divided, values, constants, outs, aligned)
-        return _long_backward(given, rows, values, constants, outs, aligned)
-    width = _width((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
+        return _long_backward(given, rows, values, constants, outs, bodies if width > 1 else aligned, width)
     length = -(-rows.columns // UNIT) * UNIT
     held = {**constants, "WITH_BIAS": dbias is not None, "LENGTH": length, "STAGES": _STAGES}
     if width > 1:
         del held["UNIT"]
-        pointers = ("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr", "parts_ptr")
         main = _unaligned(
-            norm_backward_unaligned_rows, given, rows, values, held, _SOURCES, pointers, _BACKWARD_VECTORS, width
+            norm_backward_unaligned_rows, given, rows, values, held, _SOURCES, bodies, _BACKWARD_VECTORS, width
         )
         parts = main.arguments["parts_ptr"]
         return Launches((main, *_sums(given, rows, parts, main.grid[0], length, outs)), parts)
@@ -315,6 +315,7 @@ def _long_backward(
     constants: dict[str, Any],
     outs: dict[str, Any],
     aligned: tuple[str, ...],
+    width: int,
 ) -> Launches:
     """The launches for rows that are not held: dx, sums of parts of the rows, and the sums of those."""
     blocks = -(-rows.columns // _SUM_COLUMNS)
@@ -326,7 +327,7 @@ def _long_backward(
         norm_backward_long_rows,
         (rows.count,),
         {**values, "stats_ptr": stats},
-        {**constants, "BLOCK": _LONG_BLOCK},
+        {**constants, "BLOCK": _LONG_BLOCK, "WIDTH": width},
         given.device,
         _SOURCES,
         aligned,
