@@ -91,8 +91,15 @@ def variants():
         {},
         {"_STAGES": 2},
         {"_UNALIGNED_REGISTERS": 168},
-        {"_BACKWARD_VECTORS": 4, "_UNALIGNED_REGISTERS": 248, "_STAGES": 2},
+        {"_BACKWARD_ELEMENTS": 32, "_UNALIGNED_REGISTERS": 248, "_STAGES": 2},
     ]
+    both = [{}, {"_ALIGNED_PARTS": 1 << 20}]
+    for columns in (104, 1024, 2224, 4096, 7224):
+        yield f"layer-norm {columns}", 2, 64, lambda c=columns: norm_case("layer-norm", c, both)
+    for columns in (1024, 4096):
+        yield f"rms-norm-residual {columns}", 4, 64, lambda c=columns: norm_case("rms-norm-residual", c, both)
+    for columns in (336, 1024, 1440, 2224, 4096):
+        yield f"layer-norm-backward {columns}", 3, 64, lambda c=columns: norm_case("layer-norm-backward", c, [{}])
     for columns in (201, 811, 2702):
         yield f"layer-norm-backward {columns}", 3, 64, lambda c=columns: norm_case("layer-norm-backward", c, backward)
 

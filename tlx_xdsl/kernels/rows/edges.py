@@ -89,9 +89,13 @@ def edges_of(lanes, before, whole, count, WIDTH: tl.constexpr, LANES: tl.constex
 
 @tlx_xdsl.jit
 def parts_of(
-    rows, lanes, distance, count, FIRST, PIECES: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr
+    rows, lanes, distance, count, FIRST, PIECES: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr,
+    EDGES: tl.constexpr = True,
 ):  # fmt: skip
-    """Where the elements of pieces from FIRST on and of edges are, from the bodies' first, and which are there."""
+    """Where the elements of pieces from FIRST on and of edges are, from the bodies' first, and which are there.
+
+    Without EDGES rows are bodies.
+    """
     before, whole = span_of(rows, distance, count, WIDTH)
     places = ()
     inside = ()
@@ -99,6 +103,8 @@ def parts_of(
         at = ((FIRST + piece) * LANES + lanes) * WIDTH
         places += (at[:, None] + tl.arange(0, WIDTH)[None, :],)
         inside += ((at < whole)[:, None],)
+    if not EDGES:
+        return places, inside
     at, is_edge = edges_of(lanes, before[:, None], whole[:, None], count[:, None], WIDTH, LANES)
     return (*places, at), (*inside, is_edge & (FIRST == 0))
 

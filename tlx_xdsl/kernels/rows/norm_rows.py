@@ -14,9 +14,9 @@ Rows are read once, in f32 from then on. UNIT is 8 where all rows begin at multi
 elements long and apart: lengths and strides are counted in units, and as the compiler sees that, it moves 16 bytes at a
 time. Else it is 1.
 
-Backward, programs go over rows, each over every so many, and keep their sums of dw and db in registers; a second kernel
-adds those up. Both add in one order, so that the same bits come out at each call. The next rows are loaded to shared
-memory while some are computed.
+Backward (`norm_unaligned_rows`), programs go over rows, each over every so many, and keep their sums of dw and db in
+registers; a second kernel adds those up. Both add in one order, so that the same bits come out at each call. The next
+rows are loaded to shared memory while some are computed.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -26,8 +26,6 @@ memory while some are computed.
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-
-from .norm_cluster_backward import add_three, add_two
 
 
 @tlx_xdsl.jit
@@ -59,58 +57,6 @@ def norm_rows(
     if bias_ptr is not None:
         y = y + tl.load(bias_ptr + columns, of_row, other).to(tl.float32)[None, :]
     tl.store(out_ptr + (at * (out_stride * UNIT) + columns[None, :]), y.to(out_ptr.dtype.element_ty), mask)
-
-
-@tlx_xdsl.jit
-def norm_backward_rows(
-    x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dh_stride, dx_stride,
-    ROW_COUNT, COLUMNS, eps,
-    BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, CENTRED: tl.constexpr,
-    WITH_BIAS: tl.constexpr, LENGTH: tl.constexpr, STAGES: tl.constexpr,
-):  # fmt: skip
-    """dx, and this program's sums of dw and db: `parts_ptr` has LENGTH of each for each program."""
-    count = COLUMNS * UNIT
-    columns = tl.arange(0, BLOCK)
-    of_row = None if EVEN else columns < count
-    if weight_ptr is not None:
-        weight = tl.load(weight_ptr + columns, of_row, None if EVEN else 0.0).to(tl.float32)[None, :]
-    dweight = tl.zeros((ROWS, BLOCK), tl.float32)
-    dbias = tl.zeros((ROWS, BLOCK), tl.float32)
-    part_of_row = 1.0 / count
-    for first in tl.range(tl.program_id(0) * ROWS, ROW_COUNT, tl.num_programs(0) * ROWS, num_stages=STAGES):
-        rows = first + tl.arange(0, ROWS)
-        there = rows < ROW_COUNT
-        mask = there[:, None] if EVEN else there[:, None] & of_row[None, :]
-        at = rows.to(tl.int64)[:, None]
-        x = tl.load(x_ptr + (at * (x_stride * UNIT) + columns[None, :]), mask, 0.0).to(tl.float32)
-        dy = tl.load(dout_ptr + (at * (dout_stride * UNIT) + columns[None, :]), mask, 0.0).to(tl.float32)
-        if dh_ptr is not None:
-            dh = tl.load(dh_ptr + (at * (dh_stride * UNIT) + columns[None, :]), mask, 0.0)
-        if CENTRED:
-            x = x - (tl.sum(x, 1) * part_of_row)[:, None]
-            x = x if EVEN else tl.where(mask, x, 0.0)
-        g = dy if weight_ptr is None else dy * weight
-        if CENTRED:
-            squares, product, shift = tl.reduce((x * x, g * x, g), 1, add_three)
-        else:
-            squares, product = tl.reduce((x * x, g * x), 1, add_two)
-        # Of a row that is not there nothing may be infinite.
-        scale = tl.where(there, tl.rsqrt(squares * part_of_row + eps), 0.0)
-        product = product * scale * part_of_row
-        h = x * scale[:, None]
-        dx = (g - h * product[:, None]) * scale[:, None]
-        if CENTRED:
-            dx = dx - (shift * scale * part_of_row)[:, None]
-        if dh_ptr is not None:
-            dx += dh.to(tl.float32)
-        tl.store(dx_ptr + (at * (dx_stride * UNIT) + columns[None, :]), dx.to(dx_ptr.dtype.element_ty), mask)
-        dweight += dy * h
-        dbias += dy
-    parts = parts_ptr + tl.program_id(0).to(tl.int64) * (2 * LENGTH) + columns
-    if weight_ptr is not None:
-        tl.store(parts, tl.sum(dweight, 0), of_row)
-    if WITH_BIAS:
-        tl.store(parts + LENGTH, tl.sum(dbias, 0), of_row)
 
 
 @tlx_xdsl.jit

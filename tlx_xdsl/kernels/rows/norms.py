@@ -24,8 +24,8 @@ from ..operators import rows as operators
 from . import norm_clusters
 from .edges import THREADS, tile_of
 from .norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
-from .norm_rows import add_parts, norm_backward_rows, norm_rows
-from .norm_unaligned_rows import norm_backward_unaligned_rows, norm_unaligned_rows
+from .norm_rows import add_parts, norm_rows
+from .norm_unaligned_rows import norm_backward_rows, norm_unaligned_rows
 
 DTYPES = ("fp16", "bf16", "fp32")
 
@@ -50,19 +50,19 @@ _ELEMENTS = 2048
 _WARP_ELEMENTS, _FEW_WARPS = 512, 8
 """Elements of a warp, up to so many warps; a program of more has twice as many of each warp (32 for a thread)."""
 
-_BACKWARD_ELEMENTS = 512
-"""Elements of a warp backward: 16 for each thread."""
-
-_BACKWARD_WARPS = 16
-"""Warps of a multiprocessor backward, of which each thread has up to 128 registers."""
+_BACKWARD_ELEMENTS = 16
+"""Elements of a thread backward."""
 
 _HELD_UNALIGNED, _UNALIGNED_REGISTERS = 32768, 128
 """The longest row that begins anywhere of which registers hold all, with weights and biases; those of a thread."""
 
+_ALIGNED_PARTS = 0
+"""The longest row of whole vectors that goes in parts."""
+
 _HELD_FACTORS = 16384
 """The longest one of which they hold weights and biases, too."""
 
-_VECTORS, _BACKWARD_VECTORS = 4, 2
+_VECTORS = 4
 """Vectors of 16 bytes that a thread has of each tensor there, at most."""
 
 _FORWARD_STAGES = 2
@@ -126,11 +126,13 @@ def norm_launch(
     aligned = tuple(sources) if unit > 1 else ()
     width = _width((given, *sums, result), (rows, *of_sums, target))
     with_width = ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
+    if unit > 1 and rows.columns <= _ALIGNED_PARTS:
+        width, with_width = 16 // given.element_bytes, aligned
     if width > 1 and rows.columns <= _HELD_UNALIGNED:
         return _unaligned(
             norm_unaligned_rows, given, rows, values,
-            {"CENTRED": centred, "STAGES": _FORWARD_STAGES, "HELD": rows.columns <= _HELD_FACTORS}, sources, with_width,
-            _VECTORS, width,
+            {"UNIT": unit, "CENTRED": centred, "STAGES": _FORWARD_STAGES, "HELD": rows.columns <= _HELD_FACTORS},
+            sources, with_width, _VECTORS, width,
         )  # fmt: skip
     if width > 1 or rows.columns > HELD_COLUMNS:
         divided = norm_clusters.division(given, rows, unit, (1 + len(sums) // 2, len(factors)), backward=False)
@@ -178,10 +180,10 @@ def _unaligned(
     together = threads // tile["LANES"]
     registers = min(_UNALIGNED_REGISTERS, _REGISTERS // threads)
     resident = multiprocessors(given) * (_REGISTERS // (threads * registers))
-    programs = max(min(-(-rows.count // (together * width)), resident // width), 1) * width
-    values = {name: value for name, value in values.items() if name in kernel.arg_names}
+    classes = width if constants["UNIT"] == 1 else 1
+    programs = max(min(-(-rows.count // (together * classes)), resident // classes), 1) * classes
     if "LENGTH" in constants:
-        values["parts_ptr"] = empty(given, (programs * 2 * constants["LENGTH"],), "fp32")
+        values = {**values, "parts_ptr": empty(given, (programs * 2 * constants["LENGTH"],), "fp32")}
     return Launch.of(
         kernel,
         (programs,),
@@ -255,31 +257,12 @@ def norm_backward_launch(
         return _long_backward(given, rows, values, constants, outs, bodies if width > 1 else aligned, width)
     length = -(-rows.columns // UNIT) * UNIT
     held = {**constants, "WITH_BIAS": dbias is not None, "LENGTH": length, "STAGES": _STAGES}
-    if width > 1:
-        del held["UNIT"]
-        main = _unaligned(
-            norm_backward_unaligned_rows, given, rows, values, held, _SOURCES, bodies, _BACKWARD_VECTORS, width
-        )
-        parts = main.arguments["parts_ptr"]
-        return Launches((main, *_sums(given, rows, parts, main.grid[0], length, outs)), parts)
-    block = rows.block
-    warps = min(max(block // _BACKWARD_ELEMENTS, 4), 32)
-    together = _together(warps * _BACKWARD_ELEMENTS // block, rows)
-    resident = multiprocessors(given) * max(_BACKWARD_WARPS // warps, 1)
-    programs = max(min(-(-rows.count // together), resident), 1)
-    parts = empty(given, (programs * 2 * length,), "fp32")
-    main = Launch.of(
-        norm_backward_rows,
-        (programs,),
-        {**values, "parts_ptr": parts, "ROW_COUNT": rows.count},
-        {**held, "BLOCK": block, "ROWS": together, "EVEN": rows.columns == block},
-        given.device,
-        _SOURCES,
-        (*aligned, "parts_ptr"),
-        maxnreg=_REGISTERS // (_BACKWARD_WARPS // warps * warps * 32) // 8 * 8,
-        num_warps=warps,
-    )
-    return Launches((main, *_sums(given, rows, parts, programs, length, outs)), parts)
+    if unit > 1:
+        width, bodies = 16 // given.element_bytes, (*aligned, "parts_ptr")
+    vectors = _BACKWARD_ELEMENTS // max(width, 2)
+    main = _unaligned(norm_backward_rows, given, rows, values, held, _SOURCES, bodies, vectors, width)
+    parts = main.arguments["parts_ptr"]
+    return Launches((main, *_sums(given, rows, parts, main.grid[0], length, outs)), parts)
 
 
 def _cluster_backward(
