@@ -110,10 +110,10 @@ def parts_of(
 
 
 @tlx_xdsl.jit
-def load_parts(pointers, places, inside, other):
-    """Load parts of rows whose bodies begin at `pointers`; `other` where there is nothing."""
+def load_parts(pointers, places, inside, other, COUNT: tl.constexpr = None):
+    """Load parts, or the first COUNT, of rows whose bodies begin at `pointers`; `other` where there is nothing."""
     values = ()
-    for part in tl.static_range(len(places)):
+    for part in tl.static_range(len(places) if COUNT is None else COUNT):
         values += (tl.load(pointers[:, None] + places[part], inside[part], other),)
     return values
 

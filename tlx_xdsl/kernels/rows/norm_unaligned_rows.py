@@ -4,6 +4,9 @@ Where UNIT is 1, all tensors have their rows at one distance, or a WIDTH of 1, b
 Else every WIDTH-th row begins equally far from a multiple of 16 bytes, and a program has such rows only, each of its
 blocks of ROWS after the other: its lanes have the same columns of all of them, so that weights and biases, which begin
 elsewhere and are loaded by elements, are loaded once, and sums of gradients stay in registers.
+
+The next bodies of rows are on their way to shared memory while some are computed (STAGES), the next edges, which are
+too small for that, to registers.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -52,6 +55,19 @@ def masks_of(inside, is_row, PIECES: tl.constexpr):
     for part in tl.static_range(len(inside)):
         masks += (is_row[:, None] if part < PIECES - 1 else inside[part] & is_row[:, None],)
     return masks
+
+
+@tlx_xdsl.jit
+def load_edges(
+    pointer, first, numbers, distance, places, inside, ROW_COUNT, UNIT: tl.constexpr, WIDTH: tl.constexpr
+):  # fmt: skip
+    """The edges of rows by their numbers; none where all of a row is body."""
+    if classes_of(UNIT, WIDTH) == 1:
+        return ()
+    edge: tl.constexpr = len(places) - 1
+    is_row = first + WIDTH * numbers < ROW_COUNT
+    at = body_at(first, numbers, distance, UNIT, WIDTH)
+    return (tl.load((pointer + at)[:, None] + places[edge], inside[edge] & is_row[:, None], 0.0),)
 
 
 @tlx_xdsl.jit
@@ -125,13 +141,20 @@ def norm_unaligned_rows(
     part_of_row = 1.0 / count
     start = tl.program_id(0) // CLASSES * ROWS
     step = tl.num_programs(0) // CLASSES * ROWS
+    x_edge = load_edges(x_ptr, first, start + own, x_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
+    if residual_ptr is not None:
+        edge = load_edges(residual_ptr, first, start + own, residual_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
     for number in tl.range(start, (ROW_COUNT - first + CLASSES - 1) // CLASSES, step, num_stages=STAGES):
         numbers = number + own
+        later = numbers + step
         masks = masks_of(inside, first + CLASSES * numbers < ROW_COUNT, PIECES)
-        x = to_f32(load_parts(x_ptr + body_at(first, numbers, x_stride, UNIT, WIDTH), places, masks, 0.0))
+        at = body_at(first, numbers, x_stride, UNIT, WIDTH)
+        x = to_f32((*load_parts(x_ptr + at, places, masks, 0.0, PIECES), *x_edge))
+        x_edge = load_edges(x_ptr, first, later, x_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
         if residual_ptr is not None:
             at = body_at(first, numbers, residual_stride, UNIT, WIDTH)
-            residual = load_parts(residual_ptr + at, places, masks, 0.0)
+            residual = (*load_parts(residual_ptr + at, places, masks, 0.0, PIECES), *edge)
+            edge = load_edges(residual_ptr, first, later, residual_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
             h = ()
             for part in tl.static_range(len(x)):
                 h += ((x[part] + residual[part].to(tl.float32)).to(h_ptr.dtype.element_ty),)
@@ -190,14 +213,25 @@ def norm_backward_rows(
     part_of_row = 1.0 / count
     start = tl.program_id(0) // CLASSES * ROWS
     step = tl.num_programs(0) // CLASSES * ROWS
+    x_edge = load_edges(x_ptr, first, start + own, x_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
+    dy_edge = load_edges(dout_ptr, first, start + own, dout_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
+    if dh_ptr is not None:
+        edge = load_edges(dh_ptr, first, start + own, dh_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
     for number in tl.range(start, (ROW_COUNT - first + CLASSES - 1) // CLASSES, step, num_stages=STAGES):
         numbers = number + own
+        later = numbers + step
         is_row = first + CLASSES * numbers < ROW_COUNT
         masks = masks_of(inside, is_row, PIECES)
-        x = to_f32(load_parts(x_ptr + body_at(first, numbers, x_stride, UNIT, WIDTH), places, masks, 0.0))
-        dy = to_f32(load_parts(dout_ptr + body_at(first, numbers, dout_stride, UNIT, WIDTH), places, masks, 0.0))
+        at = body_at(first, numbers, x_stride, UNIT, WIDTH)
+        x = to_f32((*load_parts(x_ptr + at, places, masks, 0.0, PIECES), *x_edge))
+        x_edge = load_edges(x_ptr, first, later, x_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
+        at = body_at(first, numbers, dout_stride, UNIT, WIDTH)
+        dy = to_f32((*load_parts(dout_ptr + at, places, masks, 0.0, PIECES), *dy_edge))
+        dy_edge = load_edges(dout_ptr, first, later, dout_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
         if dh_ptr is not None:
-            dh = load_parts(dh_ptr + body_at(first, numbers, dh_stride, UNIT, WIDTH), places, masks, 0.0)
+            at = body_at(first, numbers, dh_stride, UNIT, WIDTH)
+            dh = (*load_parts(dh_ptr + at, places, masks, 0.0, PIECES), *edge)
+            edge = load_edges(dh_ptr, first, later, dh_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
         if CENTRED:
             x = centred(x, sum_of_rows(sum_of_lanes(x), ROWS, LANES) * part_of_row, masks, PIECES)
         g = dy if weight is None else products_of(dy, weight)

@@ -65,7 +65,7 @@ _HELD_FACTORS = 16384
 _VECTORS = 4
 """Vectors of 16 bytes that a thread has of each tensor there, at most."""
 
-_FORWARD_STAGES = 2
+_FORWARD_STAGES = 3
 """Blocks of rows that a program has there forward, under way or at work."""
 
 _STAGES = 3

@@ -107,6 +107,25 @@ def test_rows_that_are_not_there():
 
 
 @pytest.mark.parametrize("centred", [False, True], ids=["rms", "layer"])
+def test_gradients_of_rows_that_registers_do_not_hold(monkeypatch, centred):
+    monkeypatch.setattr(norms, "HELD_BACKWARD_COLUMNS", 64)
+    monkeypatch.setattr(norms, "_LONG_BLOCK", 64)
+    monkeypatch.setattr(norms, "_LONG_WARPS", 1)
+    x, dout, dh = (values((9, 211), BF16, seed) for seed in range(3))
+    weight = values(211, BF16, 3)
+    memory, dx = with_sentinels(x.shape, BF16)
+    dweight, dbias = np.full_like(weight, np.nan), np.full_like(weight, np.nan)
+    launches = norm_backward_launch(x, weight, dout, dx, dweight, dbias, eps=1e-3, centred=centred, dh=dh)
+    first = launches.parts[0]
+    assert (first.kernel.source.name, first.constexprs["WIDTH"]) == ("norm_backward_long_rows", 8)
+    launches.interpret(jobs=1)
+    wanted = gradients(x, weight, dout, 1e-3, centred)
+    for found, each in zip((dx, dweight, dbias), (wanted[0] + dh.astype(np.float64), *wanted[1:]), strict=True):
+        assert error(found, each) < 16e-3
+    check_sentinels(memory)
+
+
+@pytest.mark.parametrize("centred", [False, True], ids=["rms", "layer"])
 def test_rows_whose_weights_registers_do_not_hold(monkeypatch, centred):
     monkeypatch.setattr(norms, "_HELD_FACTORS", 64)
     x, weight, bias = values((9, 211), BF16), values(211, BF16, 2), values(211, BF16, 3)
