@@ -14,6 +14,9 @@ too small for that, to registers.
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false
 
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
@@ -21,63 +24,100 @@ from .edges import body_of, lanes_of, load_parts, parts_of, span_of, store_parts
 from .norm_cluster_backward import add_three, add_two
 
 
-@tlx_xdsl.constexpr_function
-def classes_of(unit, width):
-    """Return how many places there are, beside multiples of 16 bytes, at which rows begin."""
-    return 1 if unit > 1 else width
+@dataclass(frozen=True)
+class Form:
+    """Constants of these kernels: those of `edges`, and of how many rows each begins at another place."""
+
+    rows: int
+    lanes: int
+    pieces: int
+    width: int
+    classes: int
+
+
+class Blocks(NamedTuple):
+    """What a program has of each block of rows: every so many from `first` on, by their `numbers`.
+
+    `places` are from the bodies' first elements, `columns` from the rows'; of some parts not all are `inside`.
+    """
+
+    places: Any
+    columns: Any
+    inside: Any
+    first: Any
+    numbers: Any
+    rows: Any
+    form: Any
 
 
 @tlx_xdsl.jit
-def columns_of(
-    first, lanes, distance, count, PIECES: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr, UNIT: tl.constexpr
-):  # fmt: skip
-    """Where the elements of row `first` are, from its body's first; their columns, and which there are."""
-    rows = tl.zeros_like(lanes) + first
-    EDGES: tl.constexpr = classes_of(UNIT, WIDTH) > 1
-    places, inside = parts_of(rows, lanes, distance, tl.zeros_like(lanes) + count, 0, PIECES, LANES, WIDTH, EDGES)
-    before, _ = span_of(first, distance, count, WIDTH)
+def blocks_of(numbers, lanes, distance, count, rows, form: tl.constexpr):
+    """The blocks of this program, whose lanes have the `numbers` of rows; `rows` are all that there are."""
+    first = tl.program_id(0) % form.classes
+    of_lanes = tl.zeros_like(lanes)
+    places, inside = parts_of(
+        of_lanes + first, lanes, distance, of_lanes + count, 0, form.pieces, form.lanes, form.width, form.classes > 1
+    )
+    before, _ = span_of(first, distance, count, form.width)
     columns = ()
     for part in tl.static_range(len(places)):
         columns += (before + places[part],)
-    return places, columns, inside
+    return Blocks(places, columns, inside, first, numbers, rows, form)
 
 
 @tlx_xdsl.jit
-def body_at(first, numbers, distance, UNIT: tl.constexpr, WIDTH: tl.constexpr):
-    """The first element of the bodies of rows by their numbers among those that begin as row `first` does."""
-    return body_of(first, distance * UNIT, WIDTH) + numbers.to(tl.int64) * (distance * UNIT) * classes_of(UNIT, WIDTH)
+def are_rows(blocks, number):
+    """Which rows of the block there are whose first has this number."""
+    return blocks.first + blocks.form.classes * (number + blocks.numbers) < blocks.rows
 
 
 @tlx_xdsl.jit
-def masks_of(inside, is_row, PIECES: tl.constexpr):
+def masks_of(blocks, is_row):
     """The elements that there are of rows that there are: all of any piece but the last, and some of the edges."""
     masks = ()
-    for part in tl.static_range(len(inside)):
-        masks += (is_row[:, None] if part < PIECES - 1 else inside[part] & is_row[:, None],)
+    for part in tl.static_range(len(blocks.inside)):
+        masks += (is_row[:, None] if part < blocks.form.pieces - 1 else blocks.inside[part] & is_row[:, None],)
     return masks
 
 
 @tlx_xdsl.jit
-def load_edges(
-    pointer, first, numbers, distance, places, inside, ROW_COUNT, UNIT: tl.constexpr, WIDTH: tl.constexpr
-):  # fmt: skip
-    """The edges of rows by their numbers; none where all of a row is body."""
-    if classes_of(UNIT, WIDTH) == 1:
-        return ()
-    edge: tl.constexpr = len(places) - 1
-    is_row = first + WIDTH * numbers < ROW_COUNT
-    at = body_at(first, numbers, distance, UNIT, WIDTH)
-    return (tl.load((pointer + at)[:, None] + places[edge], inside[edge] & is_row[:, None], 0.0),)
+def bodies_at(blocks, pointer, number, distance):
+    """Where the bodies of a block begin."""
+    numbers = (number + blocks.numbers).to(tl.int64)
+    return pointer + (body_of(blocks.first, distance, blocks.form.width) + numbers * distance * blocks.form.classes)
 
 
 @tlx_xdsl.jit
-def factors_of(pointer, columns, inside):
+def load_edges(blocks, pointer, number, distance):
+    """The edges of a block; none where all of a row is body."""
+    if blocks.form.classes == 1:
+        return ()
+    edge: tl.constexpr = len(blocks.places) - 1
+    mask = blocks.inside[edge] & are_rows(blocks, number)[:, None]
+    return (tl.load(bodies_at(blocks, pointer, number, distance)[:, None] + blocks.places[edge], mask, 0.0),)
+
+
+@tlx_xdsl.jit
+def load_block(blocks, pointer, number, distance, masks, edges, later):
+    """A block in f32, of which the edges are there, and the edges of a `later` one."""
+    values = load_parts(bodies_at(blocks, pointer, number, distance), blocks.places, masks, 0.0, blocks.form.pieces)
+    return to_f32((*values, *edges)), load_edges(blocks, pointer, later, distance)
+
+
+@tlx_xdsl.jit
+def store_block(blocks, pointer, number, distance, masks, values):
+    """Store a block."""
+    store_parts(bodies_at(blocks, pointer, number, distance), blocks.places, masks, values)
+
+
+@tlx_xdsl.jit
+def factors_of(blocks, pointer):
     """The weights or biases of columns; None where there are none."""
     values = ()
     if pointer is None:
         return None
-    for part in tl.static_range(len(columns)):
-        values += (tl.load(pointer + columns[part], inside[part], 0.0).to(tl.float32),)
+    for part in tl.static_range(len(blocks.columns)):
+        values += (tl.load(pointer + blocks.columns[part], blocks.inside[part], 0.0).to(tl.float32),)
     return values
 
 
@@ -123,49 +163,46 @@ def centred(x, mean, masks, PIECES: tl.constexpr):
 def norm_unaligned_rows(
     x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, residual_stride, h_stride, out_stride,
     ROW_COUNT, COLUMNS, eps,
-    ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr, UNIT: tl.constexpr,
-    CENTRED: tl.constexpr, STAGES: tl.constexpr, HELD: tl.constexpr,
+    FORM: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr, STAGES: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """The result, and with a residual the sum.
 
     CENTRED says that means are subtracted, HELD that registers have room for weights and biases.
     """
-    CLASSES: tl.constexpr = classes_of(UNIT, WIDTH)
+    ROWS: tl.constexpr = FORM.rows
+    LANES: tl.constexpr = FORM.lanes
+    CLASSES: tl.constexpr = FORM.classes
     count = COLUMNS * UNIT
-    first = tl.program_id(0) % CLASSES
-    own, lanes = lanes_of(0, ROWS, LANES)
-    places, columns, inside = columns_of(first, lanes, x_stride * UNIT, count, PIECES, LANES, WIDTH, UNIT)
+    numbers, lanes = lanes_of(0, ROWS, LANES)
+    blocks = blocks_of(numbers, lanes, x_stride * UNIT, count, ROW_COUNT, FORM)
     if HELD:
-        weight = factors_of(weight_ptr, columns, inside)
-        bias = factors_of(bias_ptr, columns, inside)
+        weight = factors_of(blocks, weight_ptr)
+        bias = factors_of(blocks, bias_ptr)
     part_of_row = 1.0 / count
     start = tl.program_id(0) // CLASSES * ROWS
     step = tl.num_programs(0) // CLASSES * ROWS
-    x_edge = load_edges(x_ptr, first, start + own, x_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
+    edges = load_edges(blocks, x_ptr, start, x_stride * UNIT)
     if residual_ptr is not None:
-        edge = load_edges(residual_ptr, first, start + own, residual_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
-    for number in tl.range(start, (ROW_COUNT - first + CLASSES - 1) // CLASSES, step, num_stages=STAGES):
-        numbers = number + own
-        later = numbers + step
-        masks = masks_of(inside, first + CLASSES * numbers < ROW_COUNT, PIECES)
-        at = body_at(first, numbers, x_stride, UNIT, WIDTH)
-        x = to_f32((*load_parts(x_ptr + at, places, masks, 0.0, PIECES), *x_edge))
-        x_edge = load_edges(x_ptr, first, later, x_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
+        added_edges = load_edges(blocks, residual_ptr, start, residual_stride * UNIT)
+    for number in tl.range(start, tl.cdiv(ROW_COUNT, CLASSES), step, num_stages=STAGES):
+        later = number + step
+        masks = masks_of(blocks, are_rows(blocks, number))
+        x, edges = load_block(blocks, x_ptr, number, x_stride * UNIT, masks, edges, later)
         if residual_ptr is not None:
-            at = body_at(first, numbers, residual_stride, UNIT, WIDTH)
-            residual = (*load_parts(residual_ptr + at, places, masks, 0.0, PIECES), *edge)
-            edge = load_edges(residual_ptr, first, later, residual_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
+            added, added_edges = load_block(
+                blocks, residual_ptr, number, residual_stride * UNIT, masks, added_edges, later
+            )
             h = ()
             for part in tl.static_range(len(x)):
-                h += ((x[part] + residual[part].to(tl.float32)).to(h_ptr.dtype.element_ty),)
-            store_parts(h_ptr + body_at(first, numbers, h_stride, UNIT, WIDTH), places, masks, h)
+                h += ((x[part] + added[part]).to(h_ptr.dtype.element_ty),)
+            store_block(blocks, h_ptr, number, h_stride * UNIT, masks, h)
             x = to_f32(h)
         if CENTRED:
-            x = centred(x, sum_of_rows(sum_of_lanes(x), ROWS, LANES) * part_of_row, masks, PIECES)
+            x = centred(x, sum_of_rows(sum_of_lanes(x), ROWS, LANES) * part_of_row, masks, FORM.pieces)
         scale = tl.rsqrt(sum_of_rows(sum_of_lanes(x, x), ROWS, LANES) * part_of_row + eps)[:, None]
         if not HELD:
-            weight = factors_of(weight_ptr, columns, inside)
-            bias = factors_of(bias_ptr, columns, inside)
+            weight = factors_of(blocks, weight_ptr)
+            bias = factors_of(blocks, bias_ptr)
         y = ()
         for part in tl.static_range(len(x)):
             value = x[part] * scale
@@ -174,7 +211,7 @@ def norm_unaligned_rows(
             if bias is not None:
                 value = value + bias[part]
             y += (value,)
-        store_parts(out_ptr + body_at(first, numbers, out_stride, UNIT, WIDTH), places, masks, y)
+        store_block(blocks, out_ptr, number, out_stride * UNIT, masks, y)
 
 
 @tlx_xdsl.jit
@@ -187,53 +224,47 @@ def zeros_of(x, ROWS: tl.constexpr, LANES: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def store_sums(pointer, columns, inside, sums, ROWS: tl.constexpr, LANES: tl.constexpr):
+def store_sums(blocks, pointer, sums, ROWS: tl.constexpr, LANES: tl.constexpr):
     """Store the sums of columns over rows."""
     for part in tl.static_range(len(sums)):
         total = tl.sum(tl.reshape(sums[part], (ROWS, LANES, sums[part].shape[1])), 0)
-        tl.store(pointer + columns[part], total, inside[part])
+        tl.store(pointer + blocks.columns[part], total, blocks.inside[part])
 
 
 @tlx_xdsl.jit
 def norm_backward_rows(
     x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dh_stride, dx_stride,
     ROW_COUNT, COLUMNS, eps,
-    ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr, UNIT: tl.constexpr,
-    CENTRED: tl.constexpr, STAGES: tl.constexpr, WITH_BIAS: tl.constexpr, LENGTH: tl.constexpr,
+    FORM: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr, STAGES: tl.constexpr, WITH_BIAS: tl.constexpr,
+    LENGTH: tl.constexpr,
 ):  # fmt: skip
     """dx, and this program's sums of dw and db: `parts_ptr` has LENGTH of each for each program."""
-    CLASSES: tl.constexpr = classes_of(UNIT, WIDTH)
+    ROWS: tl.constexpr = FORM.rows
+    LANES: tl.constexpr = FORM.lanes
+    CLASSES: tl.constexpr = FORM.classes
     count = COLUMNS * UNIT
-    first = tl.program_id(0) % CLASSES
-    own, lanes = lanes_of(0, ROWS, LANES)
-    places, columns, inside = columns_of(first, lanes, x_stride * UNIT, count, PIECES, LANES, WIDTH, UNIT)
-    weight = factors_of(weight_ptr, columns, inside)
-    dweight = zeros_of(places, ROWS, LANES)
-    dbias = zeros_of(places, ROWS, LANES)
+    numbers, lanes = lanes_of(0, ROWS, LANES)
+    blocks = blocks_of(numbers, lanes, x_stride * UNIT, count, ROW_COUNT, FORM)
+    weight = factors_of(blocks, weight_ptr)
+    dweight = zeros_of(blocks.places, ROWS, LANES)
+    dbias = zeros_of(blocks.places, ROWS, LANES)
     part_of_row = 1.0 / count
     start = tl.program_id(0) // CLASSES * ROWS
     step = tl.num_programs(0) // CLASSES * ROWS
-    x_edge = load_edges(x_ptr, first, start + own, x_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
-    dy_edge = load_edges(dout_ptr, first, start + own, dout_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
+    edges = load_edges(blocks, x_ptr, start, x_stride * UNIT)
+    dout_edges = load_edges(blocks, dout_ptr, start, dout_stride * UNIT)
     if dh_ptr is not None:
-        edge = load_edges(dh_ptr, first, start + own, dh_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
-    for number in tl.range(start, (ROW_COUNT - first + CLASSES - 1) // CLASSES, step, num_stages=STAGES):
-        numbers = number + own
-        later = numbers + step
-        is_row = first + CLASSES * numbers < ROW_COUNT
-        masks = masks_of(inside, is_row, PIECES)
-        at = body_at(first, numbers, x_stride, UNIT, WIDTH)
-        x = to_f32((*load_parts(x_ptr + at, places, masks, 0.0, PIECES), *x_edge))
-        x_edge = load_edges(x_ptr, first, later, x_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
-        at = body_at(first, numbers, dout_stride, UNIT, WIDTH)
-        dy = to_f32((*load_parts(dout_ptr + at, places, masks, 0.0, PIECES), *dy_edge))
-        dy_edge = load_edges(dout_ptr, first, later, dout_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
+        dh_edges = load_edges(blocks, dh_ptr, start, dh_stride * UNIT)
+    for number in tl.range(start, tl.cdiv(ROW_COUNT, CLASSES), step, num_stages=STAGES):
+        later = number + step
+        is_row = are_rows(blocks, number)
+        masks = masks_of(blocks, is_row)
+        x, edges = load_block(blocks, x_ptr, number, x_stride * UNIT, masks, edges, later)
+        dy, dout_edges = load_block(blocks, dout_ptr, number, dout_stride * UNIT, masks, dout_edges, later)
         if dh_ptr is not None:
-            at = body_at(first, numbers, dh_stride, UNIT, WIDTH)
-            dh = (*load_parts(dh_ptr + at, places, masks, 0.0, PIECES), *edge)
-            edge = load_edges(dh_ptr, first, later, dh_stride, places, inside, ROW_COUNT, UNIT, WIDTH)
+            dh, dh_edges = load_block(blocks, dh_ptr, number, dh_stride * UNIT, masks, dh_edges, later)
         if CENTRED:
-            x = centred(x, sum_of_rows(sum_of_lanes(x), ROWS, LANES) * part_of_row, masks, PIECES)
+            x = centred(x, sum_of_rows(sum_of_lanes(x), ROWS, LANES) * part_of_row, masks, FORM.pieces)
         g = dy if weight is None else products_of(dy, weight)
         squares = tl.reshape(sum_of_lanes(x, x), (ROWS, LANES))
         slope = tl.reshape(sum_of_lanes(g, x), (ROWS, LANES))
@@ -256,17 +287,17 @@ def norm_backward_rows(
             if CENTRED:
                 value = value - shift[:, None]
             if dh_ptr is not None:
-                value += dh[part].to(tl.float32)
+                value += dh[part]
             dx += (value,)
             sums += (dweight[part] + dy[part] * (x[part] * scale[:, None]),)
             sums_of_bias += (dbias[part] + dy[part],)
         dweight = sums
         dbias = sums_of_bias
-        store_parts(dx_ptr + body_at(first, numbers, dx_stride, UNIT, WIDTH), places, masks, dx)
+        store_block(blocks, dx_ptr, number, dx_stride * UNIT, masks, dx)
     own = tl.arange(0, LANES)
-    _, columns, inside = columns_of(first, own, x_stride * UNIT, count, PIECES, LANES, WIDTH, UNIT)
+    blocks = blocks_of(own, own, x_stride * UNIT, count, ROW_COUNT, FORM)
     parts_ptr += tl.program_id(0).to(tl.int64) * (2 * LENGTH)
     if weight_ptr is not None:
-        store_sums(parts_ptr, columns, inside, dweight, ROWS, LANES)
+        store_sums(blocks, parts_ptr, dweight, ROWS, LANES)
     if WITH_BIAS:
-        store_sums(parts_ptr + LENGTH, columns, inside, dbias, ROWS, LANES)
+        store_sums(blocks, parts_ptr + LENGTH, dbias, ROWS, LANES)

@@ -25,7 +25,7 @@ from . import norm_clusters
 from .edges import THREADS, tile_of
 from .norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
 from .norm_rows import add_parts, norm_rows
-from .norm_unaligned_rows import norm_backward_rows, norm_unaligned_rows
+from .norm_unaligned_rows import Form, norm_backward_rows, norm_unaligned_rows
 
 DTYPES = ("fp16", "bf16", "fp32")
 
@@ -188,7 +188,7 @@ def _unaligned(
         kernel,
         (programs,),
         {**values, "ROW_COUNT": rows.count},
-        {**tile, "ROWS": together, **constants},
+        {"FORM": Form(together, tile["LANES"], tile["PIECES"], width, classes), **constants},
         given.device,
         sources,
         aligned,
