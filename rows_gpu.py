@@ -82,33 +82,32 @@ def variants():
             "waves 4": with_settings(ce, {"_WAVES": 4, "_LONG_WAVES": 4}, launches("mean")),
         }
 
-    for columns, mib in ((81, 64), (201, 64), (811, 64), (811, 256), (2703, 64), (4211, 64), (4096, 64), (24057, 64)):
-        yield f"cross_entropy {columns} {mib} MiB", 1, mib, lambda c=columns, m=mib: ce_case(c, m)
-
     def norm_case(function, columns, choices):
         x, ours = bound(function, shape(columns))
         return x, {str(each): with_settings(norms, each, ours) for each in choices}
 
-    stages = [
-        {"_FORWARD_STAGES": 1},
-        {"_FORWARD_STAGES": 3},
-        {"_FORWARD_STAGES": 4},
-        {"_FORWARD_STAGES": 1, "_VECTORS": 2, "_UNALIGNED_REGISTERS": 80},
-        {"_FORWARD_STAGES": 3, "_VECTORS": 2, "_UNALIGNED_REGISTERS": 96},
+    for columns in (362, 1834, 4210, 8492, 11485):
+        make = lambda c=columns: norm_case("layer-norm", c, [{}, {"_FEW_COLUMNS": 1 << 20}])
+        yield f"layer-norm {columns}", 2, 64, make
+    for columns in (152, 336, 2224, 4840, 9864):
+        make = lambda c=columns: norm_case("layer-norm", c, [{}, {"_HELD_FACTORS": 0}])
+        yield f"layer-norm {columns}", 2, 64, make
+    long_rows = [
+        {"_HELD_BACKWARD_UNALIGNED": 8192},
+        {"_HELD_BACKWARD_UNALIGNED": 1 << 15},
+        {"_HELD_BACKWARD_UNALIGNED": 1 << 15, "_STAGES": 2},
+        {"_HELD_BACKWARD_UNALIGNED": 1 << 15, "_STAGES": 1},
     ]
-    for columns in (81, 201, 811, 2702, 6005, 11485, 24057):
-        yield f"layer-norm {columns}", 2, 64, lambda c=columns: norm_case("layer-norm", c, stages)
-    for columns in (811, 6005, 24057):
-        yield f"rms-norm {columns}", 2, 64, lambda c=columns: norm_case("rms-norm", c, stages[:4])
-    both = [{}, *({"_ALIGNED_PARTS": 1 << 20, "_FORWARD_STAGES": each} for each in (1, 3))]
-    for columns in (72, 1024, 2224, 4096, 7224, 14000):
-        yield f"layer-norm {columns}", 2, 64, lambda c=columns: norm_case("layer-norm", c, both)
-    for columns in (1024, 4096):
-        yield f"rms-norm-residual {columns}", 4, 64, lambda c=columns: norm_case("rms-norm-residual", c, both)
-    backward = [{}, {"_STAGES": 2}, {"_STAGES": 4}, {"_UNALIGNED_REGISTERS": 104}]
-    for columns in (72, 81, 201, 336, 811, 1024, 1440, 2224, 2702, 4096, 6005, 7224):
-        yield f"layer-norm-backward {columns}", 3, 64, lambda c=columns: norm_case("layer-norm-backward", c, backward)
-    yield "layer-norm-backward 11485", 3, 64, lambda: norm_case("layer-norm-backward", 11485, [{}, {"_LONG_WARPS": 8}])
+    for columns in (8492, 11485):
+        function = "rms-norm-residual-backward"
+        yield f"{function} {columns}", 4, 64, lambda c=columns: norm_case(function, c, long_rows[:2])
+    for function in ("layer-norm-backward", "rms-norm-backward"):
+        for columns in (8492, 11485, 24057):
+            make = lambda f=function, c=columns: norm_case(f, c, long_rows)
+            yield f"{function} {columns}", 3, 64, make
+        for columns in (9864, 14000):
+            make = lambda f=function, c=columns: norm_case(f, c, [{}, {"HELD_BACKWARD_COLUMNS": 16384}])
+            yield f"{function} {columns}", 3, 64, make
 
 
 def jobs():

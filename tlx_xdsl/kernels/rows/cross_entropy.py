@@ -46,10 +46,6 @@ besides, or rows that are read by elements."""
 _ALL_REGISTERS, _ALL_THREADS, _RESIDENT = 1 << 16, 2048, 32
 """Registers of a multiprocessor, threads and programs that it has at most."""
 
-_WAVES, _LONG_WAVES = 16, 1
-"""Programs of a multiprocessor, over those that are resident, for short rows and for others: as one ends another begins
-to load, which a loop does not do ahead."""
-
 _SUMS, _MORE_SUMS = 4, 16
 """Sums that each thread of the last program adds up at a time; and where all is read in some microseconds."""
 
@@ -166,8 +162,7 @@ def _forward_launch(
 class _Way(NamedTuple):
     """The way to losses: the kernel, rows of a program at a time, its threads, and registers of each.
 
-    Registers and waves of programs are those where losses are added up. The stride and the length of rows are counted
-    in `unit` elements.
+    Registers are those where losses are added up. The stride and the length of rows are counted in `unit` elements.
     """
 
     kernel: Any
@@ -176,7 +171,6 @@ class _Way(NamedTuple):
     threads: int
     registers: int
     constants: dict[str, int]
-    waves: int
 
 
 def _way(given: Operand, rows: Rows, smoothing: float) -> _Way:
@@ -185,7 +179,7 @@ def _way(given: Operand, rows: Rows, smoothing: float) -> _Way:
         tile = tile_of(rows.columns, width, _VECTORS)
         threads = max(THREADS, tile["LANES"])
         constants = {**tile, "SUM_BLOCK": _MORE_SUMS * threads}
-        return _Way(cross_entropy_short_rows, tile["ROWS"], 1, threads, _SHORT_REGISTERS, constants, _WAVES)
+        return _Way(cross_entropy_short_rows, tile["ROWS"], 1, threads, _SHORT_REGISTERS, constants)
     threads = min(THREADS, max(rows.block // 8, 32))
     # Of few rows each has more threads, so that all multiprocessors have enough to load.
     while 2 * threads <= min(rows.columns // 16, 1024, _ALL_THREADS * multiprocessors(given) // rows.count):
@@ -193,15 +187,14 @@ def _way(given: Operand, rows: Rows, smoothing: float) -> _Way:
     width = width if unit == 1 else 1
     registers = _REGISTERS + ((smoothing > 0) + (unit * width == 1)) * _MORE_REGISTERS
     constants = {"THREADS": threads, "UNIT": unit, "WIDTH": width, "SUM_BLOCK": _SUMS * threads}
-    return _Way(cross_entropy_rows, 1, unit, threads, registers, constants, _LONG_WAVES)
+    return _Way(cross_entropy_rows, 1, unit, threads, registers, constants)
 
 
 def _programs(given: Operand, smoothing: float) -> int:
-    """Programs that add up losses: as many as are resident at once, in waves, or fewer that have as many rows each."""
+    """Programs that add up losses: as many as are resident at once, or fewer that have as many rows each."""
     rows = rows_of(given)
     way = _way(given, rows, smoothing)
     resident = multiprocessors(given) * min(_RESIDENT, _ALL_REGISTERS // (way.threads * way.registers))
-    resident *= way.waves
     groups = -(-rows.count // way.rows)
     return -(-groups // -(-groups // resident))
 

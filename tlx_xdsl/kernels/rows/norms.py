@@ -56,8 +56,9 @@ _BACKWARD_ELEMENTS = 16
 _HELD_UNALIGNED, _UNALIGNED_REGISTERS = 32768, 128
 """The longest row that begins anywhere of which registers hold all, with weights and biases; those of a thread."""
 
-_ALIGNED_PARTS = 0
-"""The longest row of whole vectors that goes in parts."""
+_HELD_BACKWARD_UNALIGNED, _SHARED_BYTES = 16384, 200 << 10
+"""The longest row that begins anywhere of which registers hold all backward, though some go to memory; and the bytes of
+shared memory for rows of a multiprocessor that are under way."""
 
 _HELD_FACTORS = 16384
 """The longest one of which they hold weights and biases, too."""
@@ -65,8 +66,12 @@ _HELD_FACTORS = 16384
 _VECTORS = 4
 """Vectors of 16 bytes that a thread has of each tensor there, at most."""
 
-_FORWARD_STAGES = 3
-"""Blocks of rows that a program has there forward, under way or at work."""
+_FEW_COLUMNS = 256
+"""Those of a row forward up to which a program has one block less under way or at work.
+
+Of a copy's rate, with 3 and 4 blocks: 201 columns 0.85 and 0.79, 811 0.95 and 0.98, 11485 0.83 and 0.89 (layer norm, H200,
+2026-12-01).
+"""
 
 _STAGES = 3
 """Tiles of rows that a program has backward, under way or at work."""
@@ -126,13 +131,16 @@ def norm_launch(
     aligned = tuple(sources) if unit > 1 else ()
     width = _width((given, *sums, result), (rows, *of_sums, target))
     with_width = ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
-    if unit > 1 and rows.columns <= _ALIGNED_PARTS:
+    if unit > 1 and centred and not sums and 3 * rows.columns <= 2 * min(rows.block, _HELD_FACTORS):
         width, with_width = 16 // given.element_bytes, aligned
     if width > 1 and rows.columns <= _HELD_UNALIGNED:
         return _unaligned(
             norm_unaligned_rows, given, rows, values,
-            {"UNIT": unit, "CENTRED": centred, "STAGES": _FORWARD_STAGES, "HELD": rows.columns <= _HELD_FACTORS},
-            sources, with_width, _VECTORS, width,
+            {
+                "UNIT": unit, "CENTRED": centred, "STAGES": _STAGES + (rows.columns > _FEW_COLUMNS),
+                "HELD": rows.columns <= _HELD_FACTORS,
+            },
+            sources, with_width, _VECTORS, width, 1 + len(sums) // 2,
         )  # fmt: skip
     if width > 1 or rows.columns > HELD_COLUMNS:
         divided = norm_clusters.division(given, rows, unit, (1 + len(sums) // 2, len(factors)), backward=False)
@@ -172,16 +180,19 @@ def _width(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
 
 def _unaligned(
     kernel: Any, given: Operand, rows: Rows, values: dict[str, Any], constants: dict[str, Any],
-    sources: dict[str, str], aligned: tuple[str, ...], vectors: int, width: int,
+    sources: dict[str, str], aligned: tuple[str, ...], vectors: int, width: int, tensors: int,
 ) -> Launch:  # fmt: skip
     """The launch for rows that begin anywhere: as many programs as are resident, alike for each of `width` places."""
     tile = tile_of(rows.columns, width, vectors)
     threads = max(THREADS, tile["LANES"])
     together = threads // tile["LANES"]
     registers = min(_UNALIGNED_REGISTERS, _REGISTERS // threads)
-    resident = multiprocessors(given) * (_REGISTERS // (threads * registers))
+    resident = _REGISTERS // (threads * registers)
     classes = width if constants["UNIT"] == 1 else 1
-    programs = max(min(-(-rows.count // (together * classes)), resident // classes), 1) * classes
+    of_stage = resident * tensors * threads * tile["PIECES"] * width * given.element_bytes
+    constants["STAGES"] = max(1, min(constants["STAGES"], _SHARED_BYTES // of_stage))
+    most = multiprocessors(given) * resident // classes
+    programs = max(min(-(-rows.count // (together * classes)), most), 1) * classes
     if "LENGTH" in constants:
         values = {**values, "parts_ptr": empty(given, (programs * 2 * constants["LENGTH"],), "fp32")}
     return Launch.of(
@@ -250,7 +261,7 @@ def norm_backward_launch(
     aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if unit > 1 else ()
     width = _width((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
     bodies = ("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr", "parts_ptr")
-    if rows.columns > HELD_BACKWARD_COLUMNS:
+    if rows.columns > (_HELD_BACKWARD_UNALIGNED if width > 1 else HELD_BACKWARD_COLUMNS):
         divided = norm_clusters.division(given, rows, unit, (2 + len(added), len(factors)), backward=True)
         if divided is not None:
             return _cluster_backward(given, rows, divided, values, constants, outs, aligned)
@@ -260,7 +271,7 @@ def norm_backward_launch(
     if unit > 1:
         width, bodies = 16 // given.element_bytes, (*aligned, "parts_ptr")
     vectors = _BACKWARD_ELEMENTS // max(width, 2)
-    main = _unaligned(norm_backward_rows, given, rows, values, held, _SOURCES, bodies, vectors, width)
+    main = _unaligned(norm_backward_rows, given, rows, values, held, _SOURCES, bodies, vectors, width, 2 + len(added))
     parts = main.arguments["parts_ptr"]
     return Launches((main, *_sums(given, rows, parts, main.grid[0], length, outs)), parts)
 

@@ -134,7 +134,7 @@ def test_far_from_zero(dtype):
 
 
 @pytest.mark.parametrize("rows", [1, 100, 300, 700])
-@pytest.mark.parametrize(("columns", "together", "resident"), [(64, 32, 128), (1001, 2, 128), (4104, 1, 16)])
+@pytest.mark.parametrize(("columns", "together", "resident"), [(64, 32, 8), (1001, 2, 8), (4104, 1, 16)])
 def test_programs_have_as_many_rows_each(columns, together, resident, rows):
     """Programs may have one group of rows less: none is left with one when the others are done."""
     x, target = np.empty((rows, columns), np.float32), np.zeros(rows, np.int64)

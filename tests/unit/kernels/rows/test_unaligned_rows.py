@@ -143,6 +143,14 @@ def test_the_interpreter_has_nothing_against_them(function, columns, monkeypatch
     FUNCTIONS[function]((5 if columns < 100 else 2, columns), BF16, run)
 
 
+def test_programs_with_several_blocks_of_rows():
+    x, target = Memory().random((4100, 21), BF16, 0), classes((4100, 21))
+    (launch,) = CROSS_ENTROPY.prepare((x, target, None, None, None), (-100, 0.0, "sum", False)).launches
+    assert launch.grid == (22,)  # of 65 blocks
+    launch.run_on_cpu()
+    check(launch.arguments["total_ptr"], expected(x, target, 0.0)[0].sum(), 2e-6)
+
+
 def test_numbers_that_are_none_stay_in_their_row():
     memory = Memory()
     x, out = memory.random((5, 21), BF16, 0), memory.tensor((5, 21), BF16)
