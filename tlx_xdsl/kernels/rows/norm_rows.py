@@ -38,8 +38,11 @@ def norm_rows(
     count = COLUMNS * UNIT
     columns = tl.arange(0, BLOCK)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    of_row = None if EVEN else columns < count
-    mask = (rows < ROW_COUNT)[:, None] if EVEN else (rows < ROW_COUNT)[:, None] & of_row[None, :]
+    of_row = None
+    mask = (rows < ROW_COUNT)[:, None]
+    if not EVEN:
+        of_row = columns < count
+        mask = mask & of_row[None, :]
     at = rows.to(tl.int64)[:, None]
     x = tl.load(x_ptr + (at * (x_stride * UNIT) + columns[None, :]), mask, 0.0).to(tl.float32)
     if residual_ptr is not None:

@@ -54,14 +54,14 @@ _BACKWARD_ELEMENTS = 16
 """Elements of a thread backward."""
 
 _HELD_UNALIGNED, _UNALIGNED_REGISTERS = 32768, 128
-"""The longest row that begins anywhere of which registers hold all, with weights and biases; those of a thread."""
+"""The longest row that begins anywhere of which registers hold all; those of a thread."""
 
 _HELD_BACKWARD_UNALIGNED, _SHARED_BYTES = 16384, 200 << 10
 """The longest row that begins anywhere of which registers hold all backward, though some go to memory; and the bytes of
 shared memory for rows of a multiprocessor that are under way."""
 
 _HELD_FACTORS = 16384
-"""The longest one of which they hold weights and biases, too."""
+"""The longest row in parts of which registers hold weights and biases, too."""
 
 _VECTORS = 4
 """Vectors of 16 bytes that a thread has of each tensor there, at most."""
@@ -69,8 +69,8 @@ _VECTORS = 4
 _FEW_COLUMNS = 256
 """Those of a row forward up to which a program has one block less under way or at work.
 
-Of a copy's rate, with 3 and 4 blocks: 201 columns 0.85 and 0.79, 811 0.95 and 0.98, 11485 0.83 and 0.89 (layer norm, H200,
-2026-12-01).
+Of a copy's rate, with 3 and 4 blocks: 201 columns 0.85 and 0.79, 811 0.95 and 0.98, 11485 0.83 and 0.89 (layer norm,
+H200, 2026-12-01).
 """
 
 _STAGES = 3
@@ -325,6 +325,7 @@ def _long_backward(
         given.device,
         _SOURCES,
         aligned,
+        _REGISTERS // (_LONG_WARPS * 64) if width > 1 else None,  # so that two programs are resident
         num_warps=_LONG_WARPS,
     )
     if all(each is None for each in outs.values()):

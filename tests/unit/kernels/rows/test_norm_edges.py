@@ -108,7 +108,7 @@ def test_rows_that_are_not_there():
 
 @pytest.mark.parametrize("centred", [False, True], ids=["rms", "layer"])
 def test_gradients_of_rows_that_registers_do_not_hold(monkeypatch, centred):
-    monkeypatch.setattr(norms, "HELD_BACKWARD_COLUMNS", 64)
+    monkeypatch.setattr(norms, "_HELD_BACKWARD_UNALIGNED", 64)
     monkeypatch.setattr(norms, "_LONG_BLOCK", 64)
     monkeypatch.setattr(norms, "_LONG_WARPS", 1)
     x, dout, dh = (values((9, 211), BF16, seed) for seed in range(3))
