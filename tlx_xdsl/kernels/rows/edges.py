@@ -76,7 +76,7 @@ def span_of(rows, distance, count, WIDTH: tl.constexpr):
 
 @tlx_xdsl.jit
 def edges_of(lanes, before, whole, count, WIDTH: tl.constexpr, LANES: tl.constexpr):
-    """Where the edges of rows of `count` elements are, from the body's first element, and which are there.
+    """The places of the edges of rows of `count` elements, from the body's first element, and which are there.
 
     All but `lanes` are scalars, or have a second dimension of 1.
     """
@@ -92,7 +92,7 @@ def parts_of(
     rows, lanes, distance, count, FIRST, PIECES: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr,
     EDGES: tl.constexpr = True,
 ):  # fmt: skip
-    """Where the elements of pieces from FIRST on and of edges are, from the bodies' first, and which are there.
+    """The places of the elements of pieces from FIRST on and of edges, from the bodies' first, and which are there.
 
     Without EDGES rows are bodies.
     """

@@ -36,7 +36,7 @@ class Form:
 
 
 class Blocks(NamedTuple):
-    """What a program has of each block of rows: every so many from `first` on, by their `numbers`.
+    """The parts of a program of each block of rows: every so many from `first` on, by their `numbers`.
 
     `places` are from the bodies' first elements, `columns` from the rows'; of some parts not all are `inside`.
     """
@@ -67,7 +67,7 @@ def blocks_of(numbers, lanes, distance, count, rows, form: tl.constexpr):
 
 @tlx_xdsl.jit
 def are_rows(blocks, number):
-    """Which rows of the block there are whose first has this number."""
+    """The mask of the rows that there are of the block whose first has this number."""
     return blocks.first + blocks.form.classes * (number + blocks.numbers) < blocks.rows
 
 
@@ -82,7 +82,7 @@ def masks_of(blocks, is_row):
 
 @tlx_xdsl.jit
 def bodies_at(blocks, pointer, number, distance):
-    """Where the bodies of a block begin."""
+    """The pointers to the bodies of a block."""
     numbers = (number + blocks.numbers).to(tl.int64)
     return pointer + (body_of(blocks.first, distance, blocks.form.width) + numbers * distance * blocks.form.classes)
 
