@@ -43,8 +43,8 @@ _REGISTERS, _MORE_REGISTERS = 32, 8
 """Registers of a thread where losses are added up, so that many programs are resident; and those that smoothing takes
 besides, or rows that are read by elements."""
 
-_ALL_REGISTERS, _RESIDENT = 1 << 16, 32
-"""Registers of a multiprocessor, and programs that it has at most."""
+_ALL_REGISTERS, _ALL_THREADS, _RESIDENT = 1 << 16, 2048, 32
+"""Registers of a multiprocessor, threads and programs that it has at most."""
 
 _SUMS, _MORE_SUMS = 4, 16
 """Sums that each thread of the last program adds up at a time; and where all is read in some microseconds."""
@@ -181,6 +181,9 @@ def _way(given: Operand, rows: Rows, smoothing: float) -> _Way:
         constants = {**tile, "SUM_BLOCK": _MORE_SUMS * threads}
         return _Way(cross_entropy_short_rows, tile["ROWS"], 1, threads, _SHORT_REGISTERS, constants)
     threads = min(THREADS, max(rows.block // 8, 32))
+    # Of few rows each has more threads, so that all multiprocessors have enough to load.
+    while 2 * threads <= min(rows.columns // 16, 1024, _ALL_THREADS * multiprocessors(given) // rows.count):
+        threads *= 2
     width = width if unit == 1 else 1
     registers = _REGISTERS + ((smoothing > 0) + (unit * width == 1)) * _MORE_REGISTERS
     constants = {"THREADS": threads, "UNIT": unit, "WIDTH": width, "SUM_BLOCK": _SUMS * threads}

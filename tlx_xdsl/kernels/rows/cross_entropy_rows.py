@@ -18,7 +18,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 
 from ..attention.scores import LOG2_E
-from .edges import body_of, edges_of, load_pieces, places_of, rows_of_lanes, store_piece
+from .edges import body_of, edges_of, lanes_of, load_parts, parts_of, span_of, store_parts, sum_of_rows
 from .softmax_rows import add_elements, maximum_and_sum, sums_of_threads, weights_of_rows
 
 PROGRAM_DONE = tl.constexpr(1 << 32)
@@ -44,13 +44,14 @@ def cross_entropy_rows(
         row_ptr = x_ptr + row.to(tl.int64) * (x_stride * UNIT)
         target = tl.load(target_ptr + row)
         if WIDTH > 1:
-            _, whole, place, inside = edges_of(row, x_stride, count, WIDTH, THREADS)
+            before, whole = span_of(row, x_stride, count, WIDTH)
+            place, inside = edges_of(tl.arange(0, THREADS), before, whole, count, WIDTH, THREADS)
             body_ptr = x_ptr + body_of(row, x_stride, WIDTH)
             edge = tl.load(body_ptr + place, inside, float("-inf"))
             top, total, plain = sums_of_threads(body_ptr, whole, THREADS, WITH_PLAIN=IS_SMOOTHED)
-            top, total = add_elements((edge[:, None],), top, total)
+            top, total = add_elements((edge,), top, total)
             if IS_SMOOTHED:
-                plain += tl.where(inside, edge.to(tl.float32), 0.0)
+                plain += tl.sum(tl.where(inside, edge.to(tl.float32), 0.0), 1)
         else:
             top, total, plain = sums_of_threads(row_ptr, count, THREADS, WITH_PLAIN=IS_SMOOTHED)
         # Here it does not wait for the target, and is there when the threads have added up their sums.
@@ -81,34 +82,32 @@ def cross_entropy_short_rows(
     SUM_BLOCK: tl.constexpr, IS_MEAN: tl.constexpr,
 ):  # fmt: skip
     """`cross_entropy_rows` for ROWS rows at a time, which begin anywhere (`edges`): all lanes of one have its loss."""
-    is_first = tl.arange(0, LANES)[None, :] == 0
-    losses = tl.zeros((ROWS, LANES), tl.float32)
-    counted = tl.zeros((ROWS, LANES), tl.int32)
+    losses = tl.zeros((ROWS * LANES,), tl.float32)
+    counted = tl.zeros((ROWS * LANES,), tl.int32)
     for first in range(tl.program_id(0) * ROWS, ROW_COUNT, tl.num_programs(0) * ROWS):
-        rows = rows_of_lanes(first, ROWS, LANES)
+        rows, lanes = lanes_of(first, ROWS, LANES)
+        is_first = lanes == 0
         is_row = rows < ROW_COUNT
         target = tl.load(target_ptr + rows, is_row, ignore_index)
-        _, whole, place, inside = edges_of(rows, x_stride, tl.where(is_row, COLUMNS, 0), WIDTH, LANES)
-        row_ptr = x_ptr + body_of(rows, x_stride, WIDTH)
-        x = load_pieces(row_ptr, whole, float("-inf"), 0, PIECES, LANES, WIDTH)
-        edge = tl.load(row_ptr + place, inside, float("-inf")).to(tl.float32)
+        count = tl.where(is_row, COLUMNS, 0)
+        places, inside = parts_of(rows, lanes, x_stride, count, 0, PIECES, LANES, WIDTH)
+        x = load_parts(x_ptr + body_of(rows, x_stride, WIDTH), places, inside, float("-inf"))
         of_target = tl.load(
             x_ptr + rows.to(tl.int64) * x_stride + target, is_row & (target >= 0) & (target < COLUMNS), float("nan")
         )
-        top, total, _, _ = weights_of_rows(x, edge)
+        top, total, _ = weights_of_rows(x, ROWS, LANES)
         lse = top + tl.log(total)
         loss = lse - of_target.to(tl.float32)
         if IS_SMOOTHED:
-            plain = tl.where(inside, edge, 0.0)
-            for piece in tl.static_range(PIECES):
-                _, is_there = places_of(whole, piece, LANES, WIDTH)
-                plain += tl.sum(tl.where(is_there, x[piece].to(tl.float32), 0.0), 2)
-            loss = (1.0 - smoothing) * loss + smoothing * (lse - tl.sum(plain, 1)[:, None] / COLUMNS)
+            plain = tl.zeros((ROWS * LANES,), tl.float32)
+            for part in tl.static_range(len(x)):
+                plain += tl.sum(tl.where(inside[part], x[part].to(tl.float32), 0.0), 1)
+            loss = (1.0 - smoothing) * loss + smoothing * (lse - sum_of_rows(plain, ROWS, LANES) / COLUMNS)
         is_counted = target != ignore_index
         loss = tl.where(is_counted, loss, 0.0)
         is_written = is_row & is_first
         if lse_ptr is not None:
-            tl.store(lse_ptr + rows, tl.broadcast_to(lse, (ROWS, LANES)), is_written)
+            tl.store(lse_ptr + rows, lse, is_written)
         if total_ptr is None:
             tl.store(loss_ptr + rows, loss, is_written)
         else:
@@ -181,28 +180,24 @@ def cross_entropy_backward_unaligned_rows(
     ignore_index, smoothing, ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The gradient of PIECES of ROWS rows, which begin anywhere (`edges`): programs are (rows, pieces)."""
-    rows = rows_of_lanes(tl.program_id(0) * ROWS, ROWS, LANES)
+    rows, lanes = lanes_of(tl.program_id(0) * ROWS, ROWS, LANES)
     is_row = rows < ROW_COUNT
-    before, whole, place, inside = edges_of(rows, x_stride, tl.where(is_row, COLUMNS, 0), WIDTH, LANES)
-    first = tl.program_id(1) * PIECES
-    inside = inside & (first == 0)
-    row_ptr = x_ptr + body_of(rows, x_stride, WIDTH)
-    x = load_pieces(row_ptr, whole, 0.0, first, PIECES, LANES, WIDTH)
-    edge = tl.load(row_ptr + place, inside, 0.0).to(tl.float32)
+    count = tl.where(is_row, COLUMNS, 0)
+    places, inside = parts_of(rows, lanes, x_stride, count, tl.program_id(1) * PIECES, PIECES, LANES, WIDTH)
+    x = load_parts(x_ptr + body_of(rows, x_stride, WIDTH), places, inside, 0.0)
     target = tl.load(target_ptr + rows, is_row, ignore_index)
     lse = tl.load(lse_ptr + rows, is_row, 0.0)
     grad = tl.load(dloss_ptr + rows * dloss_step, is_row, 0.0)
     if scale_ptr is not None:
         grad = grad * tl.load(scale_ptr)
     # From the body's first element, in 32 bits; classes that are not there stay so.
+    before, _ = span_of(rows, x_stride, count, WIDTH)
     of_class = tl.minimum(tl.maximum(target, -1), COLUMNS).to(tl.int32) - before
-    row_ptr = dx_ptr + body_of(rows, dx_stride, WIDTH)
-    for piece in tl.static_range(PIECES):
-        at, _ = places_of(whole, first + piece, LANES, WIDTH)
-        dx = slopes_of(
-            x[piece].to(tl.float32), at, of_class[:, :, None], target[:, :, None], ignore_index, lse[:, :, None],
-            grad[:, :, None], COLUMNS, smoothing,
+    dx = ()
+    for part in tl.static_range(len(x)):
+        slopes = slopes_of(
+            x[part].to(tl.float32), places[part], of_class[:, None], target[:, None], ignore_index, lse[:, None],
+            grad[:, None], COLUMNS, smoothing,
         )  # fmt: skip
-        store_piece(row_ptr, dx, whole, first + piece, LANES, WIDTH)
-    of_edge = slopes_of(edge, place, of_class, target, ignore_index, lse, grad, COLUMNS, smoothing)
-    tl.store(row_ptr + place, of_edge.to(dx_ptr.dtype.element_ty), inside)
+        dx += (slopes,)
+    store_parts(dx_ptr + body_of(rows, dx_stride, WIDTH), places, inside, dx)

@@ -5,8 +5,10 @@ elements before the body and as many after it, WIDTH being the elements of a vec
 begins at a multiple of WIDTH elements and has such a length; edges are moved one by one. Nothing beside a row is
 touched.
 
-Programs have ROWS rows at a time. A body lies in PIECES of LANES vectors, and each lane has one element of the edges
-beside: reductions begin with what a lane has, and only then go across lanes.
+Programs have ROWS rows at a time, and LANES lanes for each. Blocks have one dimension for all lanes of all rows, so
+that no compiler takes rows for what lies side by side. A body lies in PIECES of LANES vectors, and each lane has some
+of the elements of the edges beside: tuples of blocks, of the pieces and of the edges. Reductions begin with what a
+lane has, and only then go across lanes.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -28,16 +30,35 @@ def tile_of(columns: int, width: int, vectors: int) -> dict[str, int]:
     {'ROWS': 4, 'LANES': 32, 'PIECES': 4, 'WIDTH': 8}
     """
     lanes = max(1, -(-columns // (vectors * width)))
-    lanes = min(1024, max(2 * width, 1 << (lanes - 1).bit_length()))
+    lanes = min(1024, max(width, 1 << (lanes - 1).bit_length()))
     pieces = max(1, -(-(columns // width) // lanes))
     rows = max(1, THREADS // lanes) * max(1, vectors // pieces)
     return {"ROWS": rows, "LANES": lanes, "PIECES": pieces, "WIDTH": width}
 
 
 @tlx_xdsl.jit
-def rows_of_lanes(first, ROWS: tl.constexpr, LANES: tl.constexpr):
-    """The numbers of ROWS rows, for each lane. They fall, so that threads get lanes and not rows one by one."""
-    return tl.broadcast_to((first + ROWS - 1 - tl.arange(0, ROWS))[:, None], (ROWS, LANES))
+def lanes_of(first, ROWS: tl.constexpr, LANES: tl.constexpr):
+    """The rows of all lanes of ROWS rows, and the numbers of the lanes in their rows."""
+    lanes = tl.arange(0, ROWS * LANES)
+    return first + lanes // LANES, lanes % LANES
+
+
+@tlx_xdsl.jit
+def to_lanes(x, ROWS: tl.constexpr, LANES: tl.constexpr):
+    """The numbers of rows, for each lane."""
+    return tl.reshape(tl.broadcast_to(x[:, None], (ROWS, LANES)), (ROWS * LANES,))
+
+
+@tlx_xdsl.jit
+def sum_of_rows(x, ROWS: tl.constexpr, LANES: tl.constexpr):
+    """The sum over the lanes of a row, for each of them."""
+    return to_lanes(tl.sum(tl.reshape(x, (ROWS, LANES)), 1), ROWS, LANES)
+
+
+@tlx_xdsl.jit
+def max_of_rows(x, ROWS: tl.constexpr, LANES: tl.constexpr):
+    """The maximum over the lanes of a row, for each of them."""
+    return to_lanes(tl.max(tl.reshape(x, (ROWS, LANES)), 1), ROWS, LANES)
 
 
 @tlx_xdsl.jit
@@ -47,41 +68,58 @@ def body_of(rows, distance, WIDTH: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def edges_of(rows, distance, count, WIDTH: tl.constexpr, LANES: tl.constexpr):
-    """Elements before the body and of it; where the edges are, from the body's first element, and which are there.
+def span_of(rows, distance, count, WIDTH: tl.constexpr):
+    """The elements of rows before the body, and of it."""
+    before = -((rows & (WIDTH - 1)) * (distance & (WIDTH - 1))) & (WIDTH - 1)
+    return before, tl.maximum(count - before, 0) // WIDTH * WIDTH
 
-    `rows` and `count`, the elements of each, are scalars or have a second dimension of 1, along which lanes go.
+
+@tlx_xdsl.jit
+def edges_of(lanes, before, whole, count, WIDTH: tl.constexpr, LANES: tl.constexpr):
+    """The places of the edges of rows of `count` elements, from the body's first element, and which are there.
+
+    All but `lanes` are scalars, or have a second dimension of 1.
     """
-    before = (body_of(rows, distance, WIDTH) - rows.to(tl.int64) * distance).to(tl.int32)
-    whole = tl.maximum(count - before, 0) // WIDTH * WIDTH
-    # Backwards: neighbours in memory would be given to one thread, which gets lanes in the order of the body's vectors.
-    lanes = LANES - 1 - tl.arange(0, LANES)
-    at = tl.where(lanes < WIDTH, lanes, lanes + whole) - WIDTH
-    return before, whole, at, (at >= -before) & (at < count - before)
+    EACH: tl.constexpr = max(2 * WIDTH // LANES, 1)
+    # Lanes backwards: one thread would get what several have to load, as these are neighbours in memory.
+    at = (LANES - 1 - lanes)[:, None] * EACH + tl.arange(0, EACH)[None, :]
+    at = tl.where(at < WIDTH, at, at + whole) - WIDTH
+    return at, (at >= -before) & (at < count - before)
 
 
 @tlx_xdsl.jit
-def places_of(whole, PIECE, LANES: tl.constexpr, WIDTH: tl.constexpr):
-    """The places of a piece's elements in bodies, and which are there."""
-    vectors = (PIECE * LANES + tl.arange(0, LANES)) * WIDTH
-    at = (vectors[:, None] + tl.arange(0, WIDTH)[None, :])[None, :, :]
-    return at, at < whole[:, :, None]
-
-
-@tlx_xdsl.jit
-def load_pieces(
-    row_ptr, whole, other, FIRST, PIECES: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr
+def parts_of(
+    rows, lanes, distance, count, FIRST, PIECES: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr,
+    EDGES: tl.constexpr = True,
 ):  # fmt: skip
-    """The pieces of bodies from FIRST on, whose first elements are at `row_ptr`."""
-    pieces = ()
+    """The places of the elements of pieces from FIRST on and of edges, from the bodies' first, and which are there.
+
+    Without EDGES rows are bodies.
+    """
+    before, whole = span_of(rows, distance, count, WIDTH)
+    places = ()
+    inside = ()
     for piece in tl.static_range(PIECES):
-        at, inside = places_of(whole, FIRST + piece, LANES, WIDTH)
-        pieces += (tl.load(row_ptr[:, :, None] + at, inside, other),)
-    return pieces
+        at = ((FIRST + piece) * LANES + lanes) * WIDTH
+        places += (at[:, None] + tl.arange(0, WIDTH)[None, :],)
+        inside += ((at < whole)[:, None],)
+    if not EDGES:
+        return places, inside
+    at, is_edge = edges_of(lanes, before[:, None], whole[:, None], count[:, None], WIDTH, LANES)
+    return (*places, at), (*inside, is_edge & (FIRST == 0))
 
 
 @tlx_xdsl.jit
-def store_piece(row_ptr, value, whole, PIECE, LANES: tl.constexpr, WIDTH: tl.constexpr):
-    """Store a piece of bodies whose first elements are at `row_ptr`."""
-    at, inside = places_of(whole, PIECE, LANES, WIDTH)
-    tl.store(row_ptr[:, :, None] + at, value.to(row_ptr.dtype.element_ty), inside)
+def load_parts(pointers, places, inside, other, COUNT: tl.constexpr = None):
+    """Load parts, or the first COUNT, of rows whose bodies begin at `pointers`; `other` where there is nothing."""
+    values = ()
+    for part in tl.static_range(len(places) if COUNT is None else COUNT):
+        values += (tl.load(pointers[:, None] + places[part], inside[part], other),)
+    return values
+
+
+@tlx_xdsl.jit
+def store_parts(pointers, places, inside, values):
+    """Store parts of rows whose bodies begin at `pointers`."""
+    for part in tl.static_range(len(places)):
+        tl.store(pointers[:, None] + places[part], values[part].to(pointers.dtype.element_ty), inside[part])

@@ -6,13 +6,26 @@ from dataclasses import replace
 from typing import Any
 
 from ..calls.launching import Launch, Launches, multiprocessors
-from ..calls.operands import UNIT, Operand, Rows, check_shape, check_types, empty, is_aligned, operand, rows_of, unit_of
+from ..calls.operands import (
+    UNIT,
+    Operand,
+    Rows,
+    check_shape,
+    check_types,
+    empty,
+    operand,
+    rows_of,
+    unit_of,
+    width_of,
+)
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import WORKSPACE, Prepared
 from ..operators import rows as operators
 from . import norm_clusters
+from .edges import THREADS, tile_of
 from .norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
-from .norm_rows import add_parts, norm_backward_rows, norm_rows
+from .norm_rows import add_parts, norm_rows
+from .norm_unaligned_rows import Form, norm_backward_rows, norm_unaligned_rows
 
 DTYPES = ("fp16", "bf16", "fp32")
 
@@ -37,23 +50,27 @@ _ELEMENTS = 2048
 _WARP_ELEMENTS, _FEW_WARPS = 512, 8
 """Elements of a warp, up to so many warps; a program of more has twice as many of each warp (32 for a thread)."""
 
-_BACKWARD_ELEMENTS = 512
-"""Elements of a warp backward: 16 for each thread."""
+_BACKWARD_ELEMENTS = 16
+"""Elements of a thread backward."""
 
-_BACKWARD_WARPS = 16
-"""Warps of a multiprocessor backward, of which each thread has up to 128 registers."""
+_HELD_UNALIGNED, _UNALIGNED_REGISTERS = 32768, 128
+"""The longest row that begins anywhere of which registers hold all; those of a thread."""
 
-_HELD_EDGED = 8192
-"""The longest row that registers hold with edges apart: of longer ones, one program would fill a multiprocessor."""
+_HELD_BACKWARD_UNALIGNED, _SHARED_BYTES = 16384, 200 << 10
+"""The longest row that begins anywhere of which registers hold all backward, though some go to memory; and the bytes of
+shared memory for rows of a multiprocessor that are under way."""
 
-_SHORTEST_BODY = 64
-"""Elements of a row at least that is moved 16 bytes at a time but for its edges."""
+_HELD_FACTORS = 16384
+"""The longest row in parts of which registers hold weights and biases, too."""
 
-_UNEDGED = range(1024 + 1, 16384 + 1)
-"""Lengths of rows whose edges stay with the rest forward: bodies load factors 2 bytes at a time, which costs more.
+_VECTORS = 4
+"""Vectors of 16 bytes that a thread has of each tensor there, at most."""
 
-Layer norm, of a copy's rate (H200, 2026-12-01): 2702 columns 0.49 without and 0.43 with edges, 811 0.64 and 0.68, 24057
-0.27 and 0.39.
+_FEW_COLUMNS = 256
+"""Those of a row forward up to which a program has one block less under way or at work.
+
+Of a copy's rate, with 3 and 4 blocks: 201 columns 0.85 and 0.79, 811 0.95 and 0.98, 11485 0.83 and 0.89 (layer norm,
+H200, 2026-12-01).
 """
 
 _STAGES = 3
@@ -112,9 +129,20 @@ def norm_launch(
     }
     sources = {f"{each}_ptr": each for each in ("x", "residual", "weight", "bias", "h", "out")}
     aligned = tuple(sources) if unit > 1 else ()
-    edges = rows.columns not in _UNEDGED and _with_edges((given, *sums, result), (rows, *of_sums, target))
-    with_edges = ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
-    if rows.columns > (_HELD_EDGED if edges else HELD_COLUMNS):
+    width = _width((given, *sums, result), (rows, *of_sums, target))
+    with_width = ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
+    if unit > 1 and centred and not sums and 3 * rows.columns <= 2 * min(rows.block, _HELD_FACTORS):
+        width, with_width = 16 // given.element_bytes, aligned
+    if width > 1 and rows.columns <= _HELD_UNALIGNED:
+        return _unaligned(
+            norm_unaligned_rows, given, rows, values,
+            {
+                "UNIT": unit, "CENTRED": centred, "STAGES": _STAGES + (rows.columns > _FEW_COLUMNS),
+                "HELD": rows.columns <= _HELD_FACTORS,
+            },
+            sources, with_width, _VECTORS, width, 1 + len(sums) // 2,
+        )  # fmt: skip
+    if width > 1 or rows.columns > HELD_COLUMNS:
         divided = norm_clusters.division(given, rows, unit, (1 + len(sums) // 2, len(factors)), backward=False)
         if divided is not None:
             constants = {"UNIT": unit, "CENTRED": centred}
@@ -123,54 +151,66 @@ def norm_launch(
             norm_long_rows,
             (rows.count,),
             values,
-            {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred, "EDGES": edges},
+            {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred, "WIDTH": width},
             given.device,
             sources,
-            with_edges if edges else aligned,
+            with_width if width > 1 else aligned,
             num_warps=_LONG_WARPS,
         )
-    block, classes = (_body_block(rows), UNIT) if edges else (rows.block, 1)
-    # A thread has 8 elements of each of 4 rows, which share factors, or as many of fewer rows that are long.
-    warps = max(4, min(block // 256, 16))
-    together = _together((1024 * warps if edges else _ELEMENTS) // block, rows, classes)
-    if not edges:
-        warps = max(min(together * block // _WARP_ELEMENTS, _FEW_WARPS), together * block // (2 * _WARP_ELEMENTS), 1)
+    block = rows.block
+    together = _together(_ELEMENTS // block, rows)
+    warps = max(min(together * block // _WARP_ELEMENTS, _FEW_WARPS), together * block // (2 * _WARP_ELEMENTS), 1)
     return Launch.of(
         norm_rows,
-        (-(-rows.count // (together * classes)) * classes,),
+        (-(-rows.count // together),),
         {**values, "ROW_COUNT": rows.count},
-        {
-            "BLOCK": block,
-            "ROWS": together,
-            "UNIT": unit,
-            "EVEN": not edges and rows.columns == block,
-            "EDGES": edges,
-            "CENTRED": centred,
-        },
+        {"BLOCK": block, "ROWS": together, "UNIT": unit, "EVEN": rows.columns == block, "CENTRED": centred},
         given.device,
         sources,
-        with_edges if edges else aligned,
+        aligned,
         num_warps=warps,
     )
 
 
-def _with_edges(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> bool:
-    """Return whether 16-bit rows that are no multiples of 16 bytes begin at the same places in all operands."""
-    first = rows[0]
-    alike = all(each.distance == first.distance for each in rows)
-    uneven = first.columns % UNIT or first.distance % UNIT
-    is_long = first.columns >= _SHORTEST_BODY and operands[0].element_bytes == 2
-    return bool(alike and uneven and is_long and all(map(is_aligned, operands)))
+def _width(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
+    """The elements of a vector of 16 bytes where rows that begin anywhere do so equally in all operands, else 1."""
+    alike = all(each.distance == rows[0].distance for each in rows)
+    return width_of(operands, rows) if alike and unit_of(operands, rows) == 1 else 1
 
 
-def _body_block(rows: Rows) -> int:
-    """The power of two that holds what of a row is moved 16 bytes at a time."""
-    return 1 << (max(rows.columns // UNIT * UNIT, 16 * UNIT) - 1).bit_length()
+def _unaligned(
+    kernel: Any, given: Operand, rows: Rows, values: dict[str, Any], constants: dict[str, Any],
+    sources: dict[str, str], aligned: tuple[str, ...], vectors: int, width: int, tensors: int,
+) -> Launch:  # fmt: skip
+    """The launch for rows that begin anywhere: as many programs as are resident, alike for each of `width` places."""
+    tile = tile_of(rows.columns, width, vectors)
+    threads = max(THREADS, tile["LANES"])
+    together = threads // tile["LANES"]
+    registers = min(_UNALIGNED_REGISTERS, _REGISTERS // threads)
+    resident = _REGISTERS // (threads * registers)
+    classes = width if constants["UNIT"] == 1 else 1
+    of_stage = resident * tensors * threads * tile["PIECES"] * width * given.element_bytes
+    constants["STAGES"] = max(1, min(constants["STAGES"], _SHARED_BYTES // of_stage))
+    most = multiprocessors(given) * resident // classes
+    programs = max(min(-(-rows.count // (together * classes)), most), 1) * classes
+    if "LENGTH" in constants:
+        values = {**values, "parts_ptr": empty(given, (programs * 2 * constants["LENGTH"],), "fp32")}
+    return Launch.of(
+        kernel,
+        (programs,),
+        {**values, "ROW_COUNT": rows.count},
+        {"FORM": Form(together, tile["LANES"], tile["PIECES"], width, classes), **constants},
+        given.device,
+        sources,
+        aligned,
+        registers,
+        num_warps=threads // 32,
+    )
 
 
-def _together(most: int, rows: Rows, classes: int) -> int:
-    """The rows of a program, a power of two: up to `most`, and no more than there are in each of so many classes."""
-    return 1 << (max(1, min(most, -(-rows.count // classes))).bit_length() - 1)
+def _together(most: int, rows: Rows) -> int:
+    """The rows of a program, a power of two: up to `most`, and no more than there are."""
+    return 1 << (max(1, min(most, rows.count)).bit_length() - 1)
 
 
 def norm_backward(
@@ -219,40 +259,21 @@ def norm_backward_launch(
     constants = {"UNIT": unit, "CENTRED": centred}
     outs = {"dweight": dweight, "dbias": dbias}
     aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if unit > 1 else ()
-    if rows.columns > HELD_BACKWARD_COLUMNS:
+    width = _width((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
+    bodies = ("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr", "parts_ptr")
+    if rows.columns > (_HELD_BACKWARD_UNALIGNED if width > 1 else HELD_BACKWARD_COLUMNS):
         divided = norm_clusters.division(given, rows, unit, (2 + len(added), len(factors)), backward=True)
         if divided is not None:
             return _cluster_backward(given, rows, divided, values, constants, outs, aligned)
-        return _long_backward(given, rows, values, constants, outs, aligned)
-    edges = _with_edges((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
-    block, classes = (_body_block(rows), UNIT) if edges else (rows.block, 1)
-    warps = min(max(block // _BACKWARD_ELEMENTS, 4), 32)
-    together = _together(warps * _BACKWARD_ELEMENTS // block, rows, classes)
-    resident = multiprocessors(given) * max(_BACKWARD_WARPS // warps, 1)
-    programs = max(min(-(-rows.count // (together * classes)), resident // classes), 1) * classes
+        return _long_backward(given, rows, values, constants, outs, bodies if width > 1 else aligned, width)
     length = -(-rows.columns // UNIT) * UNIT
-    parts = empty(given, (programs * 2 * length,), "fp32")
-    main = Launch.of(
-        norm_backward_rows,
-        (programs,),
-        {**values, "parts_ptr": parts, "ROW_COUNT": rows.count},
-        {
-            **constants,
-            "BLOCK": block,
-            "ROWS": together,
-            "EVEN": not edges and rows.columns == block,
-            "EDGES": edges,
-            "WITH_BIAS": dbias is not None,
-            "LENGTH": length,
-            "STAGES": _STAGES,
-        },
-        given.device,
-        _SOURCES,
-        (*(("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if edges else aligned), "parts_ptr"),
-        maxnreg=_REGISTERS // (_BACKWARD_WARPS // warps * warps * 32) // 8 * 8,
-        num_warps=warps,
-    )
-    return Launches((main, *_sums(given, rows, parts, programs, length, outs)), parts)
+    held = {**constants, "WITH_BIAS": dbias is not None, "LENGTH": length, "STAGES": _STAGES}
+    if unit > 1:
+        width, bodies = 16 // given.element_bytes, (*aligned, "parts_ptr")
+    vectors = _BACKWARD_ELEMENTS // max(width, 2)
+    main = _unaligned(norm_backward_rows, given, rows, values, held, _SOURCES, bodies, vectors, width, 2 + len(added))
+    parts = main.arguments["parts_ptr"]
+    return Launches((main, *_sums(given, rows, parts, main.grid[0], length, outs)), parts)
 
 
 def _cluster_backward(
@@ -288,6 +309,7 @@ def _long_backward(
     constants: dict[str, Any],
     outs: dict[str, Any],
     aligned: tuple[str, ...],
+    width: int,
 ) -> Launches:
     """The launches for rows that are not held: dx, sums of parts of the rows, and the sums of those."""
     blocks = -(-rows.columns // _SUM_COLUMNS)
@@ -299,10 +321,11 @@ def _long_backward(
         norm_backward_long_rows,
         (rows.count,),
         {**values, "stats_ptr": stats},
-        {**constants, "BLOCK": _LONG_BLOCK},
+        {**constants, "BLOCK": _LONG_BLOCK, "WIDTH": width},
         given.device,
         _SOURCES,
         aligned,
+        _REGISTERS // (_LONG_WARPS * 64) if width > 1 else None,  # so that two programs are resident
         num_warps=_LONG_WARPS,
     )
     if all(each is None for each in outs.values()):

@@ -17,7 +17,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 
 from ..attention.scores import LOG2_E
-from .edges import body_of, edges_of, load_pieces, store_piece
+from .edges import body_of, edges_of, lanes_of, load_parts, max_of_rows, parts_of, span_of, store_parts, sum_of_rows
 
 
 @tlx_xdsl.jit
@@ -57,19 +57,20 @@ def softmax_backward_rows(
 
 
 @tlx_xdsl.jit
-def weights_of_rows(x, edge):
-    """The maxima of rows, the sums of exp(x - maximum), and these themselves, of pieces `x` of rows and their edges."""
-    top = edge
-    for piece in tl.static_range(len(x)):
-        top = tl.maximum(top, tl.max(x[piece].to(tl.float32), 2))
-    top = tl.max(top, 1)[:, None]
-    edge = tl.math.exp2((edge - top) * LOG2_E)
-    total = edge
+def weights_of_rows(x, ROWS: tl.constexpr, LANES: tl.constexpr):
+    """The maxima of rows, the sums of exp(x - maximum), and these themselves, of all parts of rows."""
+    top = tl.max(x[0].to(tl.float32), 1)
+    for part in tl.static_range(1, len(x)):
+        top = tl.maximum(top, tl.max(x[part].to(tl.float32), 1))
+    top = max_of_rows(top, ROWS, LANES)
+    # A product and a sum are one instruction, and how this product is rounded is the same for all elements of a row.
+    shift = -top * LOG2_E
+    total = tl.zeros((ROWS * LANES,), tl.float32)
     weights = ()
-    for piece in tl.static_range(len(x)):
-        weights += (tl.math.exp2((x[piece].to(tl.float32) - top[:, :, None]) * LOG2_E),)
-        total += tl.sum(weights[piece], 2)
-    return top, tl.sum(total, 1)[:, None], weights, edge
+    for part in tl.static_range(len(x)):
+        weights += (tl.math.exp2(tl.fma(x[part].to(tl.float32), LOG2_E, shift[:, None])),)
+        total += tl.sum(weights[part], 1)
+    return top, sum_of_rows(total, ROWS, LANES), weights
 
 
 @tlx_xdsl.jit
@@ -78,18 +79,16 @@ def softmax_unaligned_rows(
     ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """ROWS rows for each program, which begin anywhere (`edges`)."""
-    rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None]
+    rows, lanes = lanes_of(tl.program_id(0) * ROWS, ROWS, LANES)
     count = tl.where(rows < ROW_COUNT, COLUMNS, 0)
-    _, whole, at, inside = edges_of(rows, x_stride, count, WIDTH, LANES)
-    row_ptr = x_ptr + body_of(rows, x_stride, WIDTH)
-    x = load_pieces(row_ptr, whole, float("-inf"), 0, PIECES, LANES, WIDTH)
-    edge = tl.load(row_ptr + at, inside, float("-inf")).to(tl.float32)
-    _, total, weights, edge = weights_of_rows(x, edge)
-    factor = 1.0 / total
-    row_ptr = out_ptr + body_of(rows, out_stride, WIDTH)
-    for piece in tl.static_range(PIECES):
-        store_piece(row_ptr, weights[piece] * factor[:, :, None], whole, piece, LANES, WIDTH)
-    tl.store(row_ptr + at, (edge * factor).to(out_ptr.dtype.element_ty), inside)
+    places, inside = parts_of(rows, lanes, x_stride, count, 0, PIECES, LANES, WIDTH)
+    x = load_parts(x_ptr + body_of(rows, x_stride, WIDTH), places, inside, float("-inf"))
+    _, total, weights = weights_of_rows(x, ROWS, LANES)
+    factor = (1.0 / total)[:, None]
+    result = ()
+    for part in tl.static_range(len(x)):
+        result += (weights[part] * factor,)
+    store_parts(out_ptr + body_of(rows, out_stride, WIDTH), places, inside, result)
 
 
 @tlx_xdsl.jit
@@ -98,24 +97,30 @@ def softmax_backward_unaligned_rows(
     ROWS: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The gradient of ROWS rows for each program, which begin anywhere (`edges`)."""
-    rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None]
+    rows, lanes = lanes_of(tl.program_id(0) * ROWS, ROWS, LANES)
     count = tl.where(rows < ROW_COUNT, COLUMNS, 0)
-    _, whole, at, inside = edges_of(rows, y_stride, count, WIDTH, LANES)
-    y_row = y_ptr + body_of(rows, y_stride, WIDTH)
-    dout_row = dout_ptr + body_of(rows, dout_stride, WIDTH)
-    dx_row = dx_ptr + body_of(rows, dx_stride, WIDTH)
-    y = load_pieces(y_row, whole, 0.0, 0, PIECES, LANES, WIDTH)
-    dy = load_pieces(dout_row, whole, 0.0, 0, PIECES, LANES, WIDTH)
-    y_edge = tl.load(y_row + at, inside, 0.0).to(tl.float32)
-    dy_edge = tl.load(dout_row + at, inside, 0.0).to(tl.float32)
-    product = y_edge * dy_edge
-    for piece in tl.static_range(PIECES):
-        product += tl.sum(y[piece].to(tl.float32) * dy[piece].to(tl.float32), 2)
-    product = tl.sum(product, 1)[:, None]
-    for piece in tl.static_range(PIECES):
-        dx = y[piece].to(tl.float32) * (dy[piece].to(tl.float32) - product[:, :, None])
-        store_piece(dx_row, dx, whole, piece, LANES, WIDTH)
-    tl.store(dx_row + at, (y_edge * (dy_edge - product)).to(dx_ptr.dtype.element_ty), inside)
+    places, inside = parts_of(rows, lanes, y_stride, count, 0, PIECES, LANES, WIDTH)
+    y = load_parts(y_ptr + body_of(rows, y_stride, WIDTH), places, inside, 0.0)
+    dy = load_parts(dout_ptr + body_of(rows, dout_stride, WIDTH), places, inside, 0.0)
+    product = tl.zeros((ROWS * LANES,), tl.float32)
+    for part in tl.static_range(len(y)):
+        product += tl.sum(y[part].to(tl.float32) * dy[part].to(tl.float32), 1)
+    product = sum_of_rows(product, ROWS, LANES)[:, None]
+    dx = ()
+    for part in tl.static_range(len(y)):
+        dx += (y[part].to(tl.float32) * (dy[part].to(tl.float32) - product),)
+    store_parts(dx_ptr + body_of(rows, dx_stride, WIDTH), places, inside, dx)
+
+
+@tlx_xdsl.jit
+def powers_of(x, shift):
+    """The exponentials of elements less a shift for each thread.
+
+    Of 16-bit types by one instruction for a product and a sum, whose errors are below theirs.
+    """
+    if x.dtype == tl.float32:
+        return tl.math.exp2((x - shift[:, None]) * LOG2_E)
+    return tl.math.exp2(tl.fma(x.to(tl.float32), LOG2_E, (-shift * LOG2_E)[:, None]))
 
 
 @tlx_xdsl.jit
@@ -128,7 +133,7 @@ def add_elements(x, top, total):
     shift = tl.where(higher == float("-inf"), 0.0, higher)
     total *= tl.math.exp2((top - shift) * LOG2_E)
     for part in tl.static_range(len(x)):
-        total += tl.sum(tl.math.exp2((x[part].to(tl.float32) - shift[:, None]) * LOG2_E), 1)
+        total += tl.sum(powers_of(x[part], shift), 1)
     return higher, total
 
 
@@ -180,7 +185,9 @@ def softmax_long_rows(
     row = tl.program_id(0).to(tl.int64)
     count = COLUMNS * UNIT
     if WIDTH > 1:
-        _, count, place, is_edge = edges_of(row, x_stride, count, WIDTH, THREADS)
+        before, whole = span_of(row, x_stride, count, WIDTH)
+        place, is_edge = edges_of(tl.arange(0, THREADS), before, whole, count, WIDTH, THREADS)
+        count = whole
         x_ptr += body_of(row, x_stride, WIDTH)
         out_ptr += body_of(row, out_stride, WIDTH)
         edge = tl.load(x_ptr + place, is_edge, float("-inf"))
@@ -189,7 +196,7 @@ def softmax_long_rows(
         out_ptr += row * (out_stride * UNIT)
     top, total, _ = sums_of_threads(x_ptr, count, THREADS, POLICY="evict_last")
     if WIDTH > 1:
-        top, total = add_elements((edge[:, None],), top, total)
+        top, total = add_elements((edge,), top, total)
     top, total = maximum_and_sum(top, total)
     factor = 1.0 / total
     if WIDTH > 1:
@@ -212,7 +219,9 @@ def softmax_backward_long_rows(
     row = tl.program_id(0).to(tl.int64)
     count = COLUMNS * UNIT
     if WIDTH > 1:
-        _, count, place, is_edge = edges_of(row, y_stride, count, WIDTH, 2 * WIDTH)
+        before, whole = span_of(row, y_stride, count, WIDTH)
+        place, is_edge = edges_of(tl.arange(0, 2 * WIDTH), before, whole, count, WIDTH, 2 * WIDTH)
+        count = whole
         y_ptr += body_of(row, y_stride, WIDTH)
         dout_ptr += body_of(row, dout_stride, WIDTH)
         dx_ptr += body_of(row, dx_stride, WIDTH)
@@ -230,7 +239,7 @@ def softmax_backward_long_rows(
         products += y * tl.load(dout_ptr + at, at < count, 0.0).to(tl.float32)
     product = tl.sum(products, 0)
     if WIDTH > 1:
-        product += tl.sum(y_edge * dy_edge, 0)
+        product += tl.sum(y_edge * dy_edge)
         tl.store(dx_ptr + place, (y_edge * (dy_edge - product)).to(dx_ptr.dtype.element_ty), is_edge)
     for first in range(0, count, BLOCK):
         at = first + columns

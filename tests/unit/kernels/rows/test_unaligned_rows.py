@@ -143,6 +143,14 @@ def test_the_interpreter_has_nothing_against_them(function, columns, monkeypatch
     FUNCTIONS[function]((5 if columns < 100 else 2, columns), BF16, run)
 
 
+def test_programs_with_several_blocks_of_rows():
+    x, target = Memory().random((4100, 21), BF16, 0), classes((4100, 21))
+    (launch,) = CROSS_ENTROPY.prepare((x, target, None, None, None), (-100, 0.0, "sum", False)).launches
+    assert launch.grid == (22,)  # of 65 blocks
+    launch.run_on_cpu()
+    check(launch.arguments["total_ptr"], expected(x, target, 0.0)[0].sum(), 2e-6)
+
+
 def test_numbers_that_are_none_stay_in_their_row():
     memory = Memory()
     x, out = memory.random((5, 21), BF16, 0), memory.tensor((5, 21), BF16)
@@ -192,7 +200,7 @@ def test_tiles_hold_rows(width, vectors):
     for columns in (*range(1, 600), 1025, 4095, 8191, 32767):
         tile = tile_of(columns, width, vectors)
         assert tile["PIECES"] * tile["LANES"] >= columns // width
-        assert tile["LANES"] >= 2 * width
+        assert tile["LANES"] >= width
         threads = max(128, tile["LANES"])
         assert threads <= 1024
         assert tile["ROWS"] * tile["LANES"] * tile["PIECES"] <= threads * max(vectors, tile["PIECES"])
@@ -239,7 +247,6 @@ def test_compiled(function, columns):
     assert wide_reads >= reads
     assert narrow_reads <= wide_reads + ("cross" in function) * 4
     assert (wide_writes >= writes, narrow_writes <= wide_writes) == (True, True)
-    in_one_warp = columns == 81 and function in ("softmax", "softmax_backward", "cross_entropy_backward")
-    if in_one_warp and result.triton_version.startswith("3.9"):
-        # A row's lanes are those of one warp, and no layout is converted. Triton 3.6.0 converts one of softmax.
+    if columns == 81 and function in ("softmax", "softmax_backward", "cross_entropy_backward"):
+        # A row's lanes are side by side in one warp, with every version of Triton, and no layout is converted.
         assert not re.search(r"(ld|st)\.shared", result.ptx)
