@@ -11,8 +11,9 @@ memref.copy %rows, %y
 ```
 
 A row that is read may be one that is written, which is known when it runs: a first loop asks whether all rows lie apart
-from `%y`. If not, what stands here is done. Else misses of the cache by both sides overlap, and stores of long rows are
-aligned: one of 64 bytes costs as much as two where it crosses a line of the cache, as all do in most of numpy's arrays.
+from `%y`, and has the cache fetch them. If not, what stands here is done. Else misses of the cache by both sides
+overlap, and stores of long rows are aligned: one of 64 bytes costs as much as two where it crosses a line of the cache,
+as all do in most of numpy's arrays.
 """
 
 from __future__ import annotations
@@ -28,12 +29,16 @@ from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.transforms.rewriting import constant_integer
 
 from ..linalg.emitter import INDEX
-from .builder import I1, I8, I64, Builder, Value, constant
+from .builder import I1, I8, I32, I64, Builder, Value, constant
 from .forwarding import HARMLESS, PURE, VIEWS, buffer_of
-from .views import View, byte_range
+from .views import View, address, byte_range
 
 LINE = 64
 """Bytes of a line of the cache, and of the widest store."""
+
+_FETCHED = 4 * LINE
+"""Bytes of each row that the first loop asks for before they are copied. The rest of rows of 512 comes by itself: of 1,
+2, 4 and 9 lines, 4 were the fastest (15 % faster than none, Zen 3, 2026-12-01)."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,11 @@ def write_gather(
     first = b.binary("add", low, one)
     span = b.binary("sub", high, first)
     with b.loop(zero, end, one, [constant(1, I1)]) as (number, so_far, following):
-        start, stop = byte_range(b, source(number))
+        row = source(number)
+        start, stop = byte_range(b, row)
+        for line in range(0, min(row.sizes[-1] * row.bytes if isinstance(row.sizes[-1], int) else 1, _FETCHED), LINE):
+            place = b.gep(I8, address(b, row, row.offset), b.index(line))
+            b.call("llvm.prefetch.p0", None, place, *(constant(each, I32) for each in (0, 3, 1)))
         # One comparison without a sign: the number of a row that ends before the target wraps around.
         reach = b.binary("add", span, b.binary("sub", stop, start))
         is_apart = b.compare("icmp uge", b.binary("sub", stop, first), reach)
