@@ -10,8 +10,10 @@ element, over its neighbours (github.com/llvm/llvm-project/issues/179489).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import TypeAlias
 
 from .builder import I8, I32, I64, Value, constant, iota, poison
@@ -232,6 +234,8 @@ class _Writer:
         self.others = [dim for dim, reduced in enumerate(self.nest.reduced) if reduced and dim != self.dim]
         self.start = constant(0, I64)
         """The index along `dim` of the first lane."""
+        self.is_inside = False
+        """Whether inputs have all lanes along `dim`."""
         self.left: int | None = None
         """The lanes of a last vector that count, where their number is known."""
         self.strides = [0 if self.dim is None else access.strides[self.dim] for access in self.nest.accesses]
@@ -343,10 +347,18 @@ class _Writer:
             self._at(b.index(0))
             carried = body(offsets, None, carried)
         elif whole != 0:
-            with b.loop(b.index(0), as_value(whole), b.index(lanes), carried) as (number, values, following):
-                self._at(number)
-                following[:] = body(self._moved(offsets, self.dim, number), None, values)
-            carried = following
+            limits = [access.limits[self.dim] for access in self.nest.inputs if access.limits]
+            bounds = [b.index(0), as_value(whole)]
+            if known := [as_value(limit) for limit in limits if limit is not None]:
+                # Masks cost more than the elements that come from far: a first loop is over vectors without one.
+                inside = b.intrinsic("llvm.smax", reduce(partial(b.intrinsic, "llvm.smin"), known), bounds[0])
+                bounds.insert(1, b.binary("and", b.intrinsic("llvm.smin", inside, bounds[1]), b.index(-lanes)))
+            for each, (start, end) in enumerate(itertools.pairwise(bounds)):
+                self.is_inside = len(bounds) == 3 and each == 0
+                with b.loop(start, end, b.index(lanes), carried) as (number, values, following):
+                    self._at(number)
+                    following[:] = body(self._moved(offsets, self.dim, number), None, values)
+                carried = following
         if rest == 0:
             return carried
         count = as_value(rest) if isinstance(rest, int) else b.opaque(rest)
@@ -474,7 +486,10 @@ class _Writer:
     def _read(self, access: Access, offset: Number, stride: Number, mask: Value | None) -> Value:
         """The elements of an input, or what stands for those that it does not have."""
         b = self.fn.b
-        bounded = [dim for dim, limit in enumerate(access.limits) if limit is not None]
+        bounded = [
+            dim for dim, limit in enumerate(access.limits)
+            if limit is not None and not (dim == self.dim and self.is_inside)
+        ]  # fmt: skip
         if not bounded:
             return load(b, access.view, offset, stride, self.lanes, mask)
         inside: Value | None = None
