@@ -234,8 +234,8 @@ class _Writer:
         self.others = [dim for dim, reduced in enumerate(self.nest.reduced) if reduced and dim != self.dim]
         self.start = constant(0, I64)
         """The index along `dim` of the first lane."""
-        self.is_inside = False
-        """Whether inputs have all lanes along `dim`."""
+        self.have_all = self.have_none = False
+        """Whether inputs with a limit along `dim` have all lanes, or none."""
         self.left: int | None = None
         """The lanes of a last vector that count, where their number is known."""
         self.strides = [0 if self.dim is None else access.strides[self.dim] for access in self.nest.accesses]
@@ -350,11 +350,13 @@ class _Writer:
             limits = [access.limits[self.dim] for access in self.nest.inputs if access.limits]
             bounds = [b.index(0), as_value(whole)]
             if known := [as_value(limit) for limit in limits if limit is not None]:
-                # Masks cost more than the elements that come from far: a first loop is over vectors without one.
-                inside = b.intrinsic("llvm.smax", reduce(partial(b.intrinsic, "llvm.smin"), known), bounds[0])
-                bounds.insert(1, b.binary("and", b.intrinsic("llvm.smin", inside, bounds[1]), b.index(-lanes)))
+                # Masks cost more than elements that come from far: only vectors at the limits get one.
+                for name, more in (("llvm.smin", 0), ("llvm.smax", lanes - 1)):
+                    limit = b.intrinsic("llvm.smax", reduce(partial(b.intrinsic, name), known), b.index(0))
+                    limit = b.binary("and", b.binary("add", limit, b.index(more)), b.index(-lanes))
+                    bounds.insert(-1, b.intrinsic("llvm.smin", limit, bounds[-1]))
             for each, (start, end) in enumerate(itertools.pairwise(bounds)):
-                self.is_inside = len(bounds) == 3 and each == 0
+                self.have_all, self.have_none = len(bounds) == 4 and each == 0, each == 2
                 with b.loop(start, end, b.index(lanes), carried) as (number, values, following):
                     self._at(number)
                     following[:] = body(self._moved(offsets, self.dim, number), None, values)
@@ -488,10 +490,12 @@ class _Writer:
         b = self.fn.b
         bounded = [
             dim for dim, limit in enumerate(access.limits)
-            if limit is not None and not (dim == self.dim and self.is_inside)
+            if limit is not None and not (dim == self.dim and self.have_all)
         ]  # fmt: skip
         if not bounded:
             return load(b, access.view, offset, stride, self.lanes, mask)
+        if self.have_none and self.dim in bounded:
+            return b.splat(access.other or poison(access.view.in_register, self.lanes), self.lanes)
         inside: Value | None = None
         for dim in bounded:
             if dim != self.dim:
