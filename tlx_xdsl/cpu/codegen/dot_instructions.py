@@ -4,6 +4,7 @@
 |---|---|---|---|
 | AVX512-BF16, `vdpbf16ps` | bf16 | f32 | 2 |
 | AVX512-VNNI or AVX-VNNI, `vpdpbusd` | unsigned bytes by signed ones | i32 | 4 |
+| AMX, `tdpbf16ps` and `tdpbssd` | bf16; signed bytes | f32; i32 | 2; 4 |
 
 Both operands hold the neighbours in words of 32 bits: A those of a row, B those of a column.
 
@@ -13,6 +14,8 @@ subnormal numbers for 0, and gives 0 for them (Intel SDM, "VDPBF16PS").
 
 `vpdpbusd` takes A as unsigned. With 128 added to its elements, a sum is too large by 128 times the elements of B's
 column, which is subtracted from the accumulator before: integers wrap around, so that the result is exact.
+
+Those of AMX multiply tiles of 16 x 16 words, and read A where it lies (`tiles.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from .builder import F32, I8, I32, Builder, Value, constant
 from .function import FunctionEmitter
 from .host import Features
 from .nest import Access, Nest, write_nest
+from .tiles import SIDE
 from .views import View, add, as_value, multiply
 
 _SIGNS = 0x80808080 - (1 << 32)
@@ -42,8 +46,10 @@ class DotInstruction:
     """Number of neighbours in a word."""
     narrow: str
     """Their type in the operands of the intrinsic."""
-    offset: int
+    offset: int = 0
     """What A's elements are too large by."""
+    in_tiles: bool = False
+    """Whether it multiplies tiles, by the intrinsic of this name."""
 
     def added(self, b: Builder, word: Value, vector: Value, total: Value) -> Value:
         """Add a word of A times words of B."""
@@ -93,10 +99,10 @@ class DotInstruction:
         )
 
         def words(found: Sequence[Value]) -> Sequence[Value]:
-            bits = 32 // self.group
+            bits, turns = 32 // self.group, self is BF16
             total = constant(0, I32)
             for each, value in enumerate(found):
-                place = each if self.offset else self.group - 1 - each
+                place = self.group - 1 - each if turns else each
                 wide = b.resized(value, I32, signed=False)
                 total = b.binary("or", total, b.binary("shl", wide, constant(bits * place, I32)))
             return [total]
@@ -107,8 +113,10 @@ class DotInstruction:
         ))  # fmt: skip
 
 
-BF16 = DotInstruction("avx512bf16.dpbf16ps", 2, "bfloat", 0)
+BF16 = DotInstruction("avx512bf16.dpbf16ps", 2, "bfloat")
 BYTES = DotInstruction("avx512.vpdpbusd", 4, I8, 128)
+BF16_TILES = DotInstruction("tdpbf16ps", 2, "bfloat", in_tiles=True)
+BYTE_TILES = DotInstruction("tdpbssd", 4, I8, in_tiles=True)
 
 WORD = i32
 """The element of a view of words."""
@@ -117,12 +125,16 @@ WORD = i32
 def dot_instruction(features: Features, a: View, b: View, c: View, lanes: int) -> DotInstruction | None:
     """Return the instruction for a product whose accumulators have so many lanes, if the CPU has a fast one."""
     types = [each.element for each in (a, b)]
-    depth = a.sizes[1]
-    assert isinstance(depth, int)
+    rows, depth = a.sizes
+    assert isinstance(rows, int) and isinstance(depth, int)
     if a.strides[1] != 1 or lanes not in (4, 8, 16):
         return None
-    if features.bf16_products and all(isinstance(each, BFloat16Type) for each in types) and c.in_register == F32:
-        return BF16 if depth % 2 == 0 else None
-    if features.byte_products and all(each == i8 for each in types) and c.in_register == I32:
-        return BYTES if depth % 4 == 0 else None
-    return None
+    has_tiles = features.tiles and lanes == SIDE and rows % SIDE == 0
+    if all(isinstance(each, BFloat16Type) for each in types) and c.in_register == F32:
+        known = (has_tiles, BF16_TILES), (features.bf16_products, BF16)
+    elif all(each == i8 for each in types) and c.in_register == I32:
+        known = (has_tiles, BYTE_TILES), (features.byte_products, BYTES)
+    else:
+        return None
+    fit = (each for has, each in known if has and depth % (each.group * (SIDE if each.in_tiles else 1)) == 0)
+    return next(fit, None)

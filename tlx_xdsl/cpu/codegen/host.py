@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
 
@@ -32,6 +34,8 @@ class Features:
     """Has products of bf16 that are faster than those of f32 (AVX512-BF16)."""
     byte_products: bool = False
     """Has products of bytes (AVX512-VNNI, AVX-VNNI)."""
+    tiles: bool = False
+    """Has products of tiles of bf16 and of bytes (AMX), which this process may use."""
 
     @staticmethod
     def of(features: Mapping[str, bool], triple: str, cpu: str = "") -> Features:
@@ -45,7 +49,10 @@ class Features:
         vector_bytes = 64 if has_512 else 32 if features.get("avx2", False) or features.get("avx", False) else 16
         has_bytes = features.get("avx512vnni" if has_512 else "avxvnni", False)
         has_bf16 = has_512 and features.get("avx512bf16", False) and cpu.startswith(_FAST_BF16)
-        return Features(features.get("f16c", False), vector_bytes, 32 if has_512 else 16, False, has_bf16, has_bytes)
+        has_tiles = has_512 and all(features.get(f"amx-{each}", False) for each in ("tile", "bf16", "int8"))
+        return Features(
+            features.get("f16c", False), vector_bytes, 32 if has_512 else 16, False, has_bf16, has_bytes, has_tiles
+        )  # fmt: skip
 
 
 REQUIRED = "pip install 'tlx-xdsl[cpu]'"
@@ -119,8 +126,18 @@ def host() -> Host:
     except RuntimeError as error:
         raise InputError(f"LLVM does not know this CPU: {error}") from error
     triple = binding.get_process_triple()
+    held["amx-tile"] = held.get("amx-tile", False) and may_use_tiles()
     attributes = ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(held.items()))
     return Host(triple, cpu, attributes, Features.of(held, triple, cpu))
+
+
+def may_use_tiles() -> bool:
+    """Ask Linux for AMX's registers, and return whether it has given them.
+
+    A process has them from then on, and its children (Linux, "Using XSTATE features in user space applications").
+    """
+    number, ask, tile_data = 158, 0x1023, 18
+    return sys.platform == "linux" and ctypes.CDLL(None).syscall(number, ask, tile_data) == 0
 
 
 def named_host(name: str) -> Host:
@@ -132,7 +149,8 @@ def named_host(name: str) -> Host:
     """
     own = host()
     if name == NATIVE:
-        return own
+        # Whoever loads a file has not asked for the registers of AMX.
+        return replace(own, features=replace(own.features, tiles=False))
     level, triple = _OTHER_NAMES.get(name, name), own.triple
     system, _, rest = level.partition("-")
     if system in _SYSTEMS:

@@ -19,6 +19,7 @@ from .function import FunctionEmitter
 from .nest import Access, Nest, write_nest
 from .postponed import Unfilled
 from .scalars import rounded, widened
+from .tiles import SIDE, configure, release, write_tiles
 from .views import Number, View, add, address, dense, load, multiply, store
 
 REGISTERS_FOR_OTHERS = 6
@@ -37,7 +38,9 @@ def write_product(fn: FunctionEmitter, a: View, b: View, c: View, start: Unfille
         return False
     fn.streams = False
     product = _Product(fn, a, b, c)
-    if start is not None:
+    if start is not None and product.in_tiles:
+        fn.fill(start)
+    elif start is not None:
         product.start = fn.values[start.fill.inputs[0]], start.is_left(fn.b)
     product.prepare()
     product.write()
@@ -75,8 +78,11 @@ class _Product:
         self.dot = dot_instruction(fn.features, a, b, c, lanes)
         self.steps = depth if self.dot is None else depth // self.dot.group
         accumulators = fn.features.registers - REGISTERS_FOR_OTHERS
-        self.across = min(4 if fn.features.registers >= 32 else 2, columns // lanes)
+        self.in_tiles = self.dot is not None and self.dot.in_tiles
+        self.across = min(4 if fn.features.registers >= 32 and not self.in_tiles else 2, columns // lanes)
         self.down = max(min(accumulators // self.across, rows, 6 if self.across > 2 else 8), 1)
+        if self.in_tiles:
+            self.down = min(2 * SIDE, rows)
 
     def prepare(self) -> None:
         """Copy the operands that are of another type, or that lie where they are slow to read.
@@ -107,7 +113,7 @@ class _Product:
         """Return whether A and B are copied."""
         a, b, register = self.a, self.b, self.c.in_register
         if self.dot is not None:
-            return True, True
+            return not self.in_tiles, True
         lies_well = isinstance(b.strides[0], int) and b.strides[1] == 1
         return a.in_register != register or a.strides[1] != 1, b.in_register != register or not lies_well
 
@@ -128,11 +134,15 @@ class _Product:
         """The tiles: groups of columns, and for each of them all rows."""
         width = self.across * self.lanes
         whole = self.columns // width
+        if self.in_tiles:
+            configure(self.fn.b)
         if whole:
             self._columns(0, whole, width, self.across)
         left = (self.columns - whole * width) // self.lanes
         if left:
             self._columns(whole * width, 1, left * self.lanes, left)
+        if self.in_tiles:
+            release(self.fn.b)
 
     def _columns(self, first: int, count: int, width: int, across: int) -> None:
         b = self.fn.b
@@ -179,6 +189,12 @@ class _Product:
 
     def _tile(self, row: Number, column: Number, down: int, across: int, excess: Sequence[Value]) -> None:
         b, lanes = self.fn.b, self.lanes
+        if self.dot is not None and self.in_tiles:
+            panel, words = self._columns_of_b(column, across)
+            of_a = self.a.with_(offset=self.a.place(b, (row, 0)), sizes=(down, self.steps), strides=self.a.strides)
+            of_c = self.c.with_(offset=self.c.place(b, (row, column)), sizes=(down, across), strides=self.c.strides)
+            write_tiles(b, self.dot.name, of_a, panel, words, of_c)
+            return
         rows = [add(b, row, each) for each in range(down)]
         columns = [add(b, column, each * lanes) for each in range(across)]
         places = [self.c.place(b, (each, other)) for each in rows for other in columns]

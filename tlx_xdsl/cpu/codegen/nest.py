@@ -10,9 +10,11 @@ element, over its neighbours (github.com/llvm/llvm-project/issues/179489).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import TypeAlias
 
 from .builder import I8, I32, I64, Value, constant, iota, poison
@@ -247,6 +249,8 @@ class _Writer:
         self.others = [dim for dim, reduced in enumerate(self.nest.reduced) if reduced and dim != self.dim]
         self.start = constant(0, I64)
         """The index along `dim` of the first lane."""
+        self.have_all = self.have_none = False
+        """Whether inputs with a limit along `dim` have all lanes, or none."""
         self.left: int | None = None
         """The lanes of a last vector that count, where their number is known."""
         self.strides = [0 if self.dim is None else access.strides[self.dim] for access in self.nest.accesses]
@@ -360,10 +364,20 @@ class _Writer:
             self._at(b.index(0))
             carried = body(offsets, None, carried)
         elif whole != 0:
-            with b.loop(b.index(0), as_value(whole), b.index(lanes), carried) as (number, values, following):
-                self._at(number)
-                following[:] = body(self._moved(offsets, self.dim, number), None, values)
-            carried = following
+            limits = [access.limits[self.dim] for access in self.nest.inputs if access.limits]
+            bounds = [b.index(0), as_value(whole)]
+            if known := [as_value(limit) for limit in limits if limit is not None]:
+                # Masks cost more than elements that come from far: only vectors at the limits get one.
+                for name, more in (("llvm.smin", 0), ("llvm.smax", lanes - 1)):
+                    limit = b.intrinsic("llvm.smax", reduce(partial(b.intrinsic, name), known), b.index(0))
+                    limit = b.binary("and", b.binary("add", limit, b.index(more)), b.index(-lanes))
+                    bounds.insert(-1, b.intrinsic("llvm.smin", limit, bounds[-1]))
+            for each, (start, end) in enumerate(itertools.pairwise(bounds)):
+                self.have_all, self.have_none = len(bounds) == 4 and each == 0, each == 2
+                with b.loop(start, end, b.index(lanes), carried) as (number, values, following):
+                    self._at(number)
+                    following[:] = body(self._moved(offsets, self.dim, number), None, values)
+                carried = following
         if rest == 0:
             return carried
         count = as_value(rest) if isinstance(rest, int) else b.opaque(rest)
@@ -511,9 +525,14 @@ class _Writer:
     def _read(self, access: Access, offset: Number, stride: Number, mask: Value | None) -> Value:
         """The elements of an input, or what stands for those that it does not have."""
         b = self.fn.b
-        bounded = [dim for dim, limit in enumerate(access.limits) if limit is not None]
+        bounded = [
+            dim for dim, limit in enumerate(access.limits)
+            if limit is not None and not (dim == self.dim and self.have_all)
+        ]  # fmt: skip
         if not bounded:
             return load(b, access.view, offset, stride, self.lanes, mask)
+        if self.have_none and self.dim in bounded:
+            return b.splat(access.other or poison(access.view.in_register, self.lanes), self.lanes)
         inside: Value | None = None
         for dim in bounded:
             if dim != self.dim or self.lanes == 1:

@@ -23,7 +23,7 @@ from tlx_xdsl.dialects.base.tensors import element_bits
 from .builder import FLOATS, I1, I64, Builder, Value, constant, register_type
 from .forwarding import FEW, Forwarded, buffer_of
 from .function import SCALARS, FunctionEmitter, emits, refused
-from .gathered_rows import Gather, write_gather
+from .gathered_rows import LINE, Gather, write_gather, write_row
 from .matmul import write_product
 from .memory import affine_number, check_box, offsets_of
 from .nest import Access, Combiner, Nest, Quick, write_nest
@@ -166,15 +166,18 @@ def _gathered(fn: FunctionEmitter, gather: Gather, store: memref.CopyOp) -> None
         row = target.with_(offset=offset, sizes=sizes, strides=target.strides)
         check_box(fn, gather.copy, view)
         check_box(fn, store, row)
-        _write_move(fn, replace(view, sizes=sizes), row)
+        size = sizes[-1] * row.bytes if isinstance(sizes[-1], int) else 0
+        if len(sizes) == 2 and view.strides[1] == row.strides[1] == 1 and size >= 2 * LINE:
+            write_row(b, address(b, view, view.offset), address(b, row, offset), size)
+        else:
+            _write_move(fn, replace(view, sizes=sizes), row)
 
     def by_tile() -> None:
         for op in (*gather.before, store):
             del fn.gathers[op]
             fn.emit(op)
 
-    end = fn.values[gather.loop.ub]
-    write_gather(b, end, lambda number: _apart(b, source(number), target), lambda at: copy_row(at, source(at)), by_tile)
+    write_gather(b, fn.values[gather.loop.ub], source, target, lambda at: copy_row(at, source(at)), by_tile)
 
 
 def _fill(fn: FunctionEmitter, wait: Postponed) -> None:

@@ -96,22 +96,18 @@ class ReadOnly(int):
     """The address of an array that a kernel must not write."""
 
 
-def _append_address(array: Any, parts: list[Any], slots: list[Any]) -> None:
-    """Append where the first element of an array lies; one that is read-only has a specialisation of its own."""
+def _read_array(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
+    """An array is the address of its first element; one that is read-only has a specialisation of its own."""
+    parts.append(value.dtype)
     try:
-        # Four times as fast as `array.ctypes.data`, for what is writable, without gaps, and of a type of C's.
-        slots.append(_address_of(_byte_of(array)))
+        # Four times as fast as `value.ctypes.data`, for what is writable, without gaps, and of a type of C's.
+        slots.append(_address_of(_byte_of(value)))
     except (TypeError, ValueError, BufferError):
-        if array.flags.writeable:
-            slots.append(int(array.ctypes.data))
+        if value.flags.writeable:
+            slots.append(int(value.ctypes.data))
         else:
             parts.append(ReadOnly)
-            slots.append(ReadOnly(array.ctypes.data))
-
-
-def _read_array(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
-    parts.append(value.dtype)
-    _append_address(value, parts, slots)
+            slots.append(ReadOnly(value.ctypes.data))
 
 
 def _read_tensor(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
@@ -130,7 +126,7 @@ def _read_foreign(value: Any, parts: list[Any], slots: list[Any], rule: Paramete
     if hasattr(value, "data_ptr"):
         slots.append(value.data_ptr())
     else:
-        _append_address(np.asarray(value), parts, slots)
+        _read_array(np.asarray(value), parts, slots, rule)
 
 
 def _read_tuple(value: tuple[Any, ...], parts: list[Any], slots: list[Any], rule: Parameter) -> None:
@@ -151,7 +147,7 @@ def _read_descriptor(value: Any, parts: list[Any], slots: list[Any], rule: Param
     slots.extend(map(int, value.strides))
 
 
-_READERS: dict[type, Reader] = {
+READERS: dict[type, Reader] = {
     int: _read_int,
     float: _read_float,
     bool: _read_bool,
@@ -167,9 +163,9 @@ def reader_of(value: Any) -> Reader:
 
     Raises TypeError for what no kernel takes.
     """
-    found = _READERS.get(value.__class__)
+    found = READERS.get(value.__class__)
     if found is None:
-        found = _READERS[value.__class__] = _new_reader(value)
+        found = READERS[value.__class__] = _new_reader(value)
     return found
 
 

@@ -19,7 +19,7 @@ from tlx_xdsl.grid import Grid, sizes_of
 from tlx_xdsl.runtime.driver.fingerprint import GlobalValues, kernel_fingerprint
 from tlx_xdsl.runtime.host.options import CpuOptions, cpu_options
 
-from .arguments import MISSING, ReadOnly, flat_types, read_constant, reader_of, split
+from .arguments import MISSING, READERS, ReadOnly, flat_types, read_constant, reader_of, split
 from .build import CpuSpecialization, load_program, object_key
 from .packing import Packer
 from .program import Program
@@ -156,12 +156,12 @@ class CpuLauncher:
         rule = None
         try:
             for rule, value in zip(rules, values, strict=True):
-                read = read_constant if rule.is_constexpr else reader_of(value)
+                read = read_constant if rule.is_constexpr else READERS.get(value.__class__) or reader_of(value)
                 read(value, parts, slots, rule)
         except InputTypeError as error:
             assert rule is not None
             raise InputTypeError(f"{self._source.name}: '{rule.name}' {error}") from None
-        if self._globals is not None and not _still_hold(self._globals):
+        if self._globals and not _still_hold(self._globals):
             self._forget()
         found = self._known.get(key := tuple(parts))
         if found is None:

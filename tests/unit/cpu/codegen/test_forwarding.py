@@ -11,6 +11,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 from tests.unit.cpu.codegen.native import Guarded, bufferized, compiled, compiled_buffers
 from tlx_xdsl.cpu.codegen.forwarding import buffer_of, forwarding
+from tlx_xdsl.cpu.codegen.host import host
+from tlx_xdsl.cpu.codegen.module import llvm_module
 from tlx_xdsl.cpu.runtime.linalg import plain_module
 from tlx_xdsl.dialects import memref
 from tlx_xdsl.frontend.python.foreign import source_of
@@ -138,6 +140,50 @@ def test_masks_of_both_dimensions(kernel, axis, n):
     expected = whole.sum(axis)
     _, y = run(kernel, RANDOM[: 4 * 64 + n], np.zeros(expected.shape, np.float32), n)
     np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
+@tlx_xdsl.jit
+def product_of_two_lengths(x, y, out, n, m):
+    i = tl.arange(0, 512)
+    a, b = tl.load(x + i, mask=i < n, other=2.0), tl.load(y + i, mask=i < m, other=3.0)
+    tl.store(out, tl.sum(a * b, axis=0))
+
+
+@tlx_xdsl.jit
+def extremum_of_two_lengths(x, y, out, n, m):
+    i, j = tl.arange(0, 512), tl.arange(0, 4)
+    a = tl.load(x + j[:, None] * 0 + i[None, :], mask=(i[None, :] < n) & (j[:, None] < 3), other=2.0)
+    b = tl.load(y + i, mask=i < m, other=3.0)
+    tl.store(out + j, tl.max(tl.exp2(a) - b[None, :], axis=1))
+
+
+LENGTHS = [-3, 0, 1, 63, 64, 65, 200, 448, 511, 512, 700]
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("kernel", [product_of_two_lengths, extremum_of_two_lengths])
+def test_vectors_without_a_mask_end_where_the_shorter_load_does(kernel, n):
+    signature = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "m": "i32"}
+    made = compiled(plain_module(source_of(kernel), Specialization(signature, {})))
+    for m in LENGTHS:
+        a, b = np.full(512, 2, np.float32), np.full(512, 3, np.float32)
+        given = [np.arange(max(min(each, 512), 0), dtype=np.float32) % 7 for each in (n, m)]
+        # Nothing lies after the last element.
+        x, y, out = (Guarded(each).array for each in (*given, np.zeros(4, np.float32)))
+        assert made.run((1, 1, 1), [x, y, out, n, m]) is None
+        a[: len(x)], b[: len(y)] = x, y
+        if kernel is product_of_two_lengths:
+            assert out[0] == (a * b).sum()
+        else:
+            assert out.tolist() == [(2**a - b).max()] * 3 + [(4 - b).max()]
+
+
+def test_where_both_loads_have_elements_there_is_no_mask():
+    signature = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "m": "i32"}
+    module = bufferized(plain_module(source_of(product_of_two_lengths), Specialization(signature, {})))
+    text, _ = llvm_module(module, host(), checks=False)
+    # One loop of each kind.
+    assert (text.count("= load <64 x float>"), text.count("= call <64 x float> @llvm.masked.load")) == (2, 2)
 
 
 @pytest.mark.parametrize("shift", [-64, -20, -16, -1, 0, 1, 16, 20, 64])

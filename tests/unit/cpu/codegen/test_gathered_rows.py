@@ -7,6 +7,7 @@ The oracle is numpy: a program reads all rows before it stores one.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_rows_that_may_be_written(kernel: Any, dtype: Any, checks: bool):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         block = int(rng.choice([2, 8]))
-        width = int(rng.choice([4, 32]))
+        width = int(rng.choice([4, 32, 128]))
         columns = width if kernel is whole else int(rng.integers(1, width + 1))
         n, table = int(rng.integers(1, 20)), int(rng.integers(1, 12))
         from_step = int(rng.choice([columns, columns + 3, max(columns - 1, 1)]))
@@ -81,7 +82,8 @@ def test_rows_that_may_be_written(kernel: Any, dtype: Any, checks: bool):
         read_end = (table - 1) * from_step + columns
         at = int(rng.choice([read_end, int(rng.integers(0, read_end + 1))]))
         at += (n - 1) * -to_step if to_step < 0 else 0
-        memory = rng.integers(-100, 100, room).astype(dtype)
+        # It begins anywhere in a line of the cache.
+        memory = rng.integers(-100, 100, room + 64).astype(dtype)[int(rng.integers(64)) :]
         index = rng.integers(0, table, n)
         right = expected(memory, index, at, columns, from_step, to_step, block)
         tlx_xdsl.set_cpu_threads(1)
@@ -90,6 +92,17 @@ def test_rows_that_may_be_written(kernel: Any, dtype: Any, checks: bool):
         )
         tlx_xdsl.set_cpu_threads(None)
         assert np.array_equal(memory, right), seed
+
+
+def test_rows_that_touch():
+    """All ways in which two rows of bytes lie beside those that are written, or have a byte in common with them."""
+    tlx_xdsl.set_cpu_threads(1)
+    for first, second, to_step, at in itertools.product(range(4), range(4), (-5, -4, 4, 5), range(5, 25)):
+        memory, index = np.arange(40, dtype=np.int8), np.array([first, second])
+        right = expected(memory, index, at, 4, 5, to_step, 2)
+        whole[(1,)](memory, index, at, 2, 4, 5, to_step, ROWS=2, COLUMNS=4, target="cpu")
+        assert np.array_equal(memory, right), (first, second, to_step, at)
+    tlx_xdsl.set_cpu_threads(None)
 
 
 @pytest.mark.parametrize(("kernel", "count"), [(whole, 1), (gathered, 1), (doubled, 0)])
