@@ -69,7 +69,8 @@ class Launch:
     ) -> Launch:  # fmt: skip
         """A launch with `values` in any order, of which those that are None are constants; `more` are other fields.
 
-        Operands, which stand for their memory, and descriptors of operands are sources by themselves.
+        Operands, which stand for their memory, and descriptors of operands are sources by themselves, where `sources`
+        does not say another one.
         """
         found = dict(sources or {})
         order = {name: at for at, name in enumerate(kernel.arg_names)}
@@ -189,10 +190,10 @@ def _memory_of(name: str, value: Any, sources: dict[str, str]) -> Any:
     if isinstance(value, int):
         return value
     if isinstance(value, Operand):
-        sources[name] = value.name
+        sources.setdefault(name, value.name)
         return value.value
     if isinstance(value, Described) and value.source:
-        sources[name] = value.source
+        sources.setdefault(name, value.source)
     if isinstance(value, list):  # of the ranks that are simulated
         return [_memory_of(name, item, sources) for item in cast("list[Any]", value)]
     if isinstance(value, tuple):

@@ -257,8 +257,18 @@ def _uses(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, li
                     f"kernel '{launch.kernel.source.name}': argument '{name}': expected in the launch's sources one of "
                     f"{', '.join(prepared.tensors)}, got {source!r}"
                 )
-            found[source].append(Use(movable, name, memory.data_ptr() - start.data_ptr()))
+            offset = memory.data_ptr() - start.data_ptr()
+            if not 0 <= offset <= _bytes_of(start):
+                kernel = launch.kernel.source.name
+                raise ValueError(f"kernel '{kernel}': argument '{name}': expected memory of '{source}', got another")
+            found[source].append(Use(movable, name, offset))
     return found
+
+
+def _bytes_of(tensor: Any) -> int:
+    """Return the bytes from a tensor's first element to the end of its last one."""
+    last = sum(max(size - 1, 0) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return (last + 1) * tensor.element_size()
 
 
 def _workspace(

@@ -56,9 +56,16 @@ _BACKWARD_ELEMENTS = 16
 _HELD_UNALIGNED, _UNALIGNED_REGISTERS = 32768, 128
 """The longest row that begins anywhere of which registers hold all; those of a thread."""
 
-_HELD_BACKWARD_UNALIGNED, _SHARED_BYTES = 16384, 200 << 10
-"""The longest row that begins anywhere of which registers hold all backward, though some go to memory; and the bytes of
-shared memory for rows of a multiprocessor that are under way."""
+_HELD_BACKWARD_UNALIGNED, _HELD_BACKWARD_UNCENTRED = 8192, 16384
+"""The longest row that begins anywhere of which registers hold all backward: of `layer_norm` and with a gradient of the
+sum, and of `rms_norm` alone.
+
+Of a copy's rate, held and not: 8492 columns 0.11 and 0.24, with a sum 0.24 and 0.38, `rms_norm` alone 0.33 and 0.30, of
+24057 0.20 and 0.38 (H200, 2026-12-01).
+"""
+
+_SHARED_BYTES = 200 << 10
+"""Bytes of shared memory for rows of a multiprocessor that are under way."""
 
 _HELD_FACTORS = 16384
 """The longest row in parts of which registers hold weights and biases, too."""
@@ -261,7 +268,11 @@ def norm_backward_launch(
     aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if unit > 1 else ()
     width = _width((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
     bodies = ("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr", "parts_ptr")
-    if rows.columns > (_HELD_BACKWARD_UNALIGNED if width > 1 else HELD_BACKWARD_COLUMNS):
+    if width == 1:
+        most = HELD_BACKWARD_COLUMNS
+    else:
+        most = _HELD_BACKWARD_UNALIGNED if centred or added else _HELD_BACKWARD_UNCENTRED
+    if rows.columns > most:
         divided = norm_clusters.division(given, rows, unit, (2 + len(added), len(factors)), backward=True)
         if divided is not None:
             return _cluster_backward(given, rows, divided, values, constants, outs, aligned)

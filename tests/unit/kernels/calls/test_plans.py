@@ -15,6 +15,7 @@ from tests.unit.kernels.stand_in_torch import Device, Tensor
 from tlx_xdsl.kernels import operators
 from tlx_xdsl.kernels.calls import planned_function
 from tlx_xdsl.kernels.calls.launching import Launch
+from tlx_xdsl.kernels.calls.operands import describe
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
 from tlx_xdsl.kernels.calls.workspaces import COUNTER_BYTES, WORKSPACES
@@ -80,6 +81,27 @@ def test_which_tensor_an_argument_is_of_is_said_not_found_out(function, torch):
     function((first, first, first), PLAIN)
     function(tensors(), PLAIN)
     assert addresses(torch.cuda.launches[-1]) == expected(1)
+
+
+def test_memory_of_another_tensor_than_the_source_says_is_an_error(torch):
+    """A plan would put an address far from all tensors into the launch."""
+
+    def wrong(tensors, options):
+        prepared = prepare(tensors, options)
+        (launch,) = prepared.launches
+        return Prepared(prepared.tensors, (replace(launch, sources={**launch.sources, "a_desc": "workspace"}),))
+
+    with pytest.raises(ValueError, match="'a_desc': expected memory of 'workspace', got another"):
+        PlannedFunction("f", wrong, results=2)(tensors(), PLAIN)
+
+
+def test_a_source_that_is_said_goes_before_the_operand(torch):
+    """A descriptor of the workspace may have been made of an operand that is called after what it is a copy of."""
+    a = tensors()[1]
+    made = describe(a, a.shape, (128, 1), (64, 64), source="a")
+    said, found = {"a_desc": "workspace"}, {}
+    launches = [Launch.of(kernel, (3,), {"a_desc": made, "N": 7}, {}, Device(), sources) for sources in (said, found)]
+    assert [launch.sources["a_desc"] for launch in launches] == ["workspace", "a"]
 
 
 def test_an_argument_without_a_source_is_an_error(torch):
