@@ -24,7 +24,8 @@ META = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [64, 64], "f
 def described(spelled):
     """Describe a descriptor of this type as stock Triton does."""
     outer = [1] * (spelled.count(",") - 1)
-    return META | {"elem_size": 4 if "fp32" in spelled else 2, "block_size": [*outer, *META["block_size"]]}
+    size = 4 if "fp32" in spelled else 1 if "fp8" in spelled else 2
+    return META | {"elem_size": size, "block_size": [*outer, *META["block_size"]]}
 
 
 class Dtype(str):
@@ -32,7 +33,7 @@ class Dtype(str):
 
     @property
     def itemsize(self):
-        return {"torch.uint8": 1, "torch.float32": 4}.get(self, 2)
+        return {"torch.uint8": 1, "torch.float8_e4m3fn": 1, "torch.float32": 4, "torch.int32": 4}.get(self, 2)
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,11 @@ class Tensor:
             address=self.address + first * self.element_size(),
         )
 
+    def __setitem__(self, parts, value):
+        """Write nothing: there is no memory."""
+
     def view(self, dtype):
-        made = replace(self, dtype=dtype)
+        made = replace(self, dtype=Dtype(dtype))
         return replace(made, shape=(self.numel() * self.element_size() // made.element_size(),), strides=None)
 
     def reshape(self, *shape):
@@ -187,7 +191,7 @@ class Torch:
         module.compiler = types.SimpleNamespace(is_dynamo_compiling=lambda: False)
         module.is_grad_enabled = lambda: self.grad
         module.are_deterministic_algorithms_enabled = lambda: self.deterministic
-        for name in ("uint8", "float16", "bfloat16", "float32"):
+        for name in ("uint8", "int32", "float16", "bfloat16", "float32"):
             setattr(module, name, Dtype(f"torch.{name}"))
 
         def empty_strided(shape, stride, dtype):

@@ -1,5 +1,7 @@
 """Plans of attention: a call that finds its plan gives the driver what the first call with its tensors does."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.kernels import stand_in_torch
@@ -39,6 +41,10 @@ def forward():
     return PlannedFunction("attention_forward", attention._prepare, results=slice(3, 5))
 
 
+def forward_in_8_bits():
+    return PlannedFunction("attention_forward", attention._prepare_fp8, results=slice(3, 5))
+
+
 def backward():
     return PlannedFunction(
         "attention_backward", attention_backward._prepare, results=slice(7, 10), adapt=attention_backward._as_they_run
@@ -64,6 +70,20 @@ def inputs(at, dim=128, dlse=True):
 @pytest.mark.parametrize("causal", [False, True])
 def test_forward(torch, causal):
     assert len(check(torch, forward, lambda at: inputs(at)[:5], (causal, None, None))) == 1
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_forward_in_8_bits(torch, scaled):
+    """The second launch reads V transposed, which lies in the workspace, though it is called as V is."""
+
+    def make(at):
+        q, k, v, out, lse, *_ = inputs(at)
+        heads = tuple(replace(each, dtype=Dtype("torch.float8_e4m3fn")) for each in (q, k, v))
+        scales = tuple(Tensor((1,), at + 0x8000000 + 0x1000 * each, FULL) if scaled else None for each in range(3))
+        return *heads, replace(out, dtype=Dtype("torch.bfloat16")), lse, *scales
+
+    before, main = check(torch, forward_in_8_bits, make, (False, None, "bf16", None))
+    assert before.parameters and main.parameters
 
 
 @pytest.mark.parametrize("dlse", [False, True])
