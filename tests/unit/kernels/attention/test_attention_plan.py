@@ -83,7 +83,8 @@ def test_forward_in_8_bits(torch, scaled):
         return *heads, replace(out, dtype=Dtype("torch.bfloat16")), lse, *scales
 
     before, main = check(torch, forward_in_8_bits, make, (False, None, "bf16", None))
-    assert before.parameters and main.parameters
+    assert before.parameters
+    assert main.parameters
 
 
 @pytest.mark.parametrize("dlse", [False, True])
