@@ -120,7 +120,7 @@ def test_windows(body: Any, is_known: bool):
 
 
 def test_no_channels():
-    """Nothing is added up, though the rows have no length either."""
+    """Add up nothing, though the rows have no length either."""
     x, y = np.ones(16, np.float32), np.full(16, np.nan, np.float32)
     convolution[(1,)](x, x, y, 0, 16, 0, 4, 4, 2, 2, 0, 0, 0, 1, 1, 2, 2, 16, target="cpu")
     assert (y == 0).all()
