@@ -185,6 +185,15 @@ _CONVERSIONS = {
 }
 """Functions of compiler-rt that LLVM calls on processors without an instruction for bf16; MLIR's engine has none."""
 
+_CONVERSIONS_IN_C = """
+float __truncsfbf2(float x) {
+  union { float value; unsigned bits; } it = {x};
+  it.bits = x != x ? it.bits >> 16 | 64 : (it.bits + 0x7fff + (it.bits >> 16 & 1)) >> 16;
+  return it.value;
+}
+"""
+"""The same for a library."""
+
 
 def _compiled(text: str, function: str) -> Any:
     from torch_mlir import execution_engine, ir
@@ -217,7 +226,7 @@ def _run_kernel(
 
     with tempfile.TemporaryDirectory() as folder:
         prints, library = Path(folder) / "prints.c", Path(folder) / "kernel.so"
-        prints.write_text("".join(f"void {name}() {{}}\n" for name in _PRINTERS))
+        prints.write_text("".join(f"void {name}() {{}}\n" for name in _PRINTERS) + _CONVERSIONS_IN_C)
         try:
             write_library(text, library, sources=[prints], opt_level=opt_level)
         except (ir.MLIRError, RuntimeError) as error:
