@@ -45,10 +45,7 @@ def measured_choices(shape: Shape) -> dict[str, Any]:
     """The candidates to measure, by name."""
     from tlx_xdsl.kernels.gemm import division as gemm_division, tiles as gemm_tiles
 
-    found: list[Any] = []
-    for config, swapped in gemm_division.orientations(shape.m, shape.n):
-        rows, columns = (shape.n, shape.m) if swapped else (shape.m, shape.n)
-        found += gemm_division.divisions(config, rows, columns, shape.k, common.MULTIPROCESSORS, swapped)
+    found = list(gemm_division.candidates(shape.m, shape.n, shape.k, common.MULTIPROCESSORS))
     if names := os.environ.get(CONFIGS):
         wanted = [gemm_tiles.CONFIGS[name] for name in names.split(",")]
         found = [each for each in found if each.config in wanted]

@@ -55,6 +55,13 @@ class Choice:
         return parts * self.share if self.rest(tiles) * parts <= self.programs else num_k
 
 
+def candidates(m: int, n: int, k: int, multiprocessors: int = 132) -> Iterator[Choice]:
+    """All ways to compute C (m x n) = A (m x k) @ B (k x n) on a GPU with so many multiprocessors."""
+    for config, swapped in orientations(m, n):
+        rows, columns = (n, m) if swapped else (m, n)
+        yield from divisions(config, rows, columns, k, multiprocessors, swapped)
+
+
 def orientations(m: int, n: int) -> Iterator[tuple[GemmConfig, bool]]:
     """The configurations for C (m x n), and for its transpose, but those that are far from the best."""
     for config in CONFIGS.values():
