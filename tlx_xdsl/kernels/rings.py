@@ -65,25 +65,6 @@ def tile_of(tile, tiles, HEADS_TOGETHER, ROWS: tl.constexpr):
     return tile // together * HEADS_TOGETHER + rest % HEADS_TOGETHER, rest // HEADS_TOGETHER * ROWS
 
 
-@tlx_xdsl.jit
-def take_tile(counter_ptr, tile, full, empty, turn):
-    """Producer: take the next tile that no program has, for the consumers' `turn`-th turn after their first."""
-    taken = tl.num_programs(0) + tl.atomic_add(counter_ptr.to(tl.pointer_type(tl.int32), bitcast=True), 1)
-    tlx.barrier_wait(empty, (turn & 1) ^ 1)
-    tlx.local_store(tile, tl.full((1,), taken, tl.int32))
-    tlx.barrier_arrive(full)
-    return taken
-
-
-@tlx_xdsl.jit
-def taken_tile(tile, full, empty, turn):
-    """A consumer: the tile that the producer has taken."""
-    tlx.barrier_wait(full, turn & 1)
-    taken = tl.sum(tlx.local_load(tile), 0)
-    tlx.barrier_arrive(empty)
-    return taken
-
-
 class Queue(NamedTuple):
     """The place of a program's next tile in shared memory, and its barriers."""
 
@@ -102,11 +83,20 @@ def queue_for(READERS: tl.constexpr):
 
 @tlx_xdsl.jit
 def take_next(counter_ptr, queue, turn):
-    """Producer: `take_tile` to a queue."""
-    return take_tile(counter_ptr, queue.tile[0], queue.full[0], queue.empty[0], turn)
+    """Producer: take the next tile that no program has, for the consumers' `turn`-th turn after their first."""
+    tile, full, empty = queue.tile[0], queue.full[0], queue.empty[0]
+    taken = tl.num_programs(0) + tl.atomic_add(counter_ptr.to(tl.pointer_type(tl.int32), bitcast=True), 1)
+    tlx.barrier_wait(empty, (turn & 1) ^ 1)
+    tlx.local_store(tile, tl.full((1,), taken, tl.int32))
+    tlx.barrier_arrive(full)
+    return taken
 
 
 @tlx_xdsl.jit
 def taken_next(queue, turn):
-    """A consumer: `taken_tile` of a queue."""
-    return taken_tile(queue.tile[0], queue.full[0], queue.empty[0], turn)
+    """A consumer: the tile that the producer has taken."""
+    tile, full, empty = queue.tile[0], queue.full[0], queue.empty[0]
+    tlx.barrier_wait(full, turn & 1)
+    taken = tl.sum(tlx.local_load(tile), 0)
+    tlx.barrier_arrive(empty)
+    return taken

@@ -123,8 +123,7 @@ class Tiling:
     a row sees the keys up to its own, `uneven` says that later rows see more keys for this or another reason, and
     `may_be_empty` that a row may meet a block of which it sees no key. `even`: the keys fill whole blocks. `turned`:
     there is a cap or a `score_mod`. Tiles are those of `sequences` or of a grid, whose limits count from the last keys
-    with `bottom_right`. Of heads `in_8_bits` V has its keys last; `fp8/blocks` says what
-    `exact` and `overlap` choose.
+    with `bottom_right`. Of heads `in_8_bits` V has its keys last; `fp8/blocks` says what `exact` and `overlap` choose.
     """
 
     consumers: int

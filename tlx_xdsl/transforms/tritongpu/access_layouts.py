@@ -31,25 +31,21 @@ from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base import (
     TCGEN05,
     WGMMA,
+    LayoutAttr,
     PointerType,
     as_tensor,
     effects_of,
     element_bits,
     is_elementwise,
+    layout_attr,
     pointers_of,
-    shape_of_tensor,
 )
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.distributed import (
-    WARP_SIZE,
-    blocked_layout,
-    reshaped_layout,
-    tensor_memory_register_layout,
-    transposed_layout,
-)
+from tlx_xdsl.layouts.distributed import WARP_SIZE, blocked_layout, tensor_memory_register_layout
 from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout, NvidiaMmaLayout
 from tlx_xdsl.layouts.inferred import places
 
+from ..layout.pinned_tensors import result_layout
 from .accumulators import warps_of_ops
 
 _BITS_PER_ACCESS = 128
@@ -124,12 +120,9 @@ def _moved(value: SSAValue, accumulators: Mapping[SSAValue, NvidiaMmaLayout]) ->
     layout, op = accumulators.get(value), value.owner
     if layout is not None or not isinstance(op, tt.ReshapeOp | tt.TransOp):
         return layout
-    before, shape = _moved(op.src, accumulators), shape_of_tensor(op.src.type)
-    if before is None:
-        return None
-    if isinstance(op, tt.TransOp):
-        return transposed_layout(before, shape, op.order.get_values())
-    return reshaped_layout(before, shape, shape_of_tensor(op.result.type))
+    before = _moved(op.src, accumulators)
+    after = None if before is None else result_layout(op, layout_attr(before))
+    return cast(DistributedLayout, after.data) if isinstance(after, LayoutAttr) else None
 
 
 class _Meeting:

@@ -30,6 +30,13 @@ SEEDS = range(60 if os.environ.get("TLX_TEST_VOLUME") == "full" else 8)
 
 
 @tlx_xdsl.jit
+def of_window(x, first, row, column, H, W, known, other):
+    """The elements of an image whose rows begin with row `first` of `x`, and `other` outside of it."""
+    inside = known & (row >= 0) & (row < H) & (column >= 0) & (column < W)
+    return tl.load(x + (first + row) * W + column, mask=inside, other=other)
+
+
+@tlx_xdsl.jit
 def convolution(x, w, y, start, n, C, H, W, K, L, columns, top, left, STEP: tl.constexpr, GAP: tl.constexpr,
                 K_IS: tl.constexpr, L_IS: tl.constexpr, B: tl.constexpr):  # fmt: skip
     """A window whose size is known (`K_IS`, `L_IS`), or a number of the launch."""
@@ -41,16 +48,12 @@ def convolution(x, w, y, start, n, C, H, W, K, L, columns, top, left, STEP: tl.c
         if K_IS:
             for a in tl.static_range(K_IS):
                 for b in tl.static_range(L_IS):
-                    r, q = row + a * GAP, column + b * GAP
-                    inside = known & (r >= 0) & (r < H) & (q >= 0) & (q < W)
-                    value = tl.load(x + (c * H + r) * W + q, mask=inside, other=0.0)
+                    value = of_window(x, c * H, row + a * GAP, column + b * GAP, H, W, known, 0.0)
                     total += value * tl.load(w + (c * K_IS + a) * L_IS + b)
         else:
             for a in range(K):
                 for b in range(L):
-                    r, q = row + a * GAP, column + b * GAP
-                    inside = known & (r >= 0) & (r < H) & (q >= 0) & (q < W)
-                    value = tl.load(x + (c * H + r) * W + q, mask=inside, other=0.0)
+                    value = of_window(x, c * H, row + a * GAP, column + b * GAP, H, W, known, 0.0)
                     total += value * tl.load(w + (c * K + a) * L + b)
     tl.store(y + at, total, mask=known)
 
@@ -67,15 +70,13 @@ def largest(x, w, y, start, n, C, H, W, K, L, columns, top, left, STEP: tl.const
     if K_IS:
         for a in tl.static_range(K_IS):
             for b in tl.static_range(L_IS):
-                r, q = row + a * GAP, column + b * GAP
-                inside = known & (r >= 0) & (r < H) & (q >= 0) & (q < W)
-                found = tl.maximum(found, tl.load(image + r * W + q, mask=inside, other=-float("inf")))
+                value = of_window(image, 0, row + a * GAP, column + b * GAP, H, W, known, -float("inf"))
+                found = tl.maximum(found, value)
     else:
         for a in range(K):
             for b in range(L):
-                r, q = row + a * GAP, column + b * GAP
-                inside = known & (r >= 0) & (r < H) & (q >= 0) & (q < W)
-                found = tl.maximum(found, tl.load(image + r * W + q, mask=inside, other=-float("inf")))
+                value = of_window(image, 0, row + a * GAP, column + b * GAP, H, W, known, -float("inf"))
+                found = tl.maximum(found, value)
     tl.store(y + at, found, mask=known)
 
 

@@ -32,13 +32,6 @@ def rows_at(pointer, head, first, HEADS, strides, ROWS: tl.constexpr, HEAD_DIM: 
 
 
 @tlx_xdsl.jit
-def sums_at(pointer, head, first, PADDED, ROWS: tl.constexpr, HEAD_DIM: tl.constexpr):
-    """Pointers to rows of the sums of a head, which has PADDED."""
-    start = (head.to(tl.int64) * PADDED + first) * HEAD_DIM
-    return pointer + start + tl.arange(0, ROWS)[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
-
-
-@tlx_xdsl.jit
 def inside_of(rows, ELEMENTS: tl.constexpr, WIDTH: tl.constexpr):
     """Return the mask of a head's elements in a block with WIDTH columns, from the mask `rows` of its rows."""
     inside = rows[:, None]
@@ -77,7 +70,8 @@ def attention_backward_before(
     tl.store(place, lse)
     tl.store(place + BLOCK_M, delta)
     if sums_ptr is not None:
-        at = sums_at(sums_ptr, head, first, BLOCKS * BLOCK_M, ROWS, HEAD_DIM)
+        start = (head.to(tl.int64) * (BLOCKS * BLOCK_M) + first) * HEAD_DIM
+        at = sums_ptr + start + tl.arange(0, ROWS)[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
         tl.store(at, tl.zeros((ROWS, HEAD_DIM), tl.float32))
 
 
