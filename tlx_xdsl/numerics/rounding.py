@@ -1,6 +1,6 @@
 """Conversions between floating-point types with one rounding, to nearest or towards zero.
 
-numpy and ml_dtypes go from f64 to the types below f32 by way of f32, and so round twice. Rounding the first step "to
+ml_dtypes before 0.7 go from f64 to the types below f32 by way of f32, and so round twice. Rounding the first step "to
 odd" makes the second one right (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved
 algorithms using rounding to odd", IEEE Transactions on Computers 57(4), 2008).
 """

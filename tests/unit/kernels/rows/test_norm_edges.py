@@ -109,7 +109,7 @@ def test_rows_that_are_not_there():
 
 @pytest.mark.parametrize("centred", [False, True], ids=["rms", "layer"])
 def test_gradients_of_rows_that_registers_do_not_hold(monkeypatch, centred):
-    """With a gradient of the sum, rows of `rms_norm` are held no further than others."""
+    """Rows of `rms_norm` are held no further than others, also with a gradient of the sum."""
     monkeypatch.setattr(norms, "_HELD_BACKWARD_UNALIGNED", 64)
     monkeypatch.setattr(norms, "_LONG_BLOCK", 64)
     monkeypatch.setattr(norms, "_LONG_WARPS", 1)

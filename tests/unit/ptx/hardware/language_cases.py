@@ -19,6 +19,7 @@ UNDEFINED = {
     "floats_to_integers": "most numbers are out of the range of the narrow integers",
     "orders_and_scopes": "programs exchange and add at one address without an order",
     "cuda_functions": "clocks, and the numbers of multiprocessors",
+    "hints": "its hints are not true: a version of Triton that follows them loads what is not aligned",
     "flips_and_swizzles": "programs write over what others wrote, in the order in which they run",
 }
 """Kernels with results that Triton does not define."""
