@@ -47,6 +47,22 @@ tt.func public @in_one_step(%x: tensor<64xf8E5M2>, %p: tensor<64x!tt.ptr<f8E4M3F
   tt.return
 }
 
+// CHECK-LABEL: @numbers
+// CHECK: [[NEAR:%.*]] = arith.constant 1.000000e+00 : f32
+// CHECK-NEXT: arith.truncf [[NEAR]] : f32 to f8E5M2
+// CHECK: arith.truncf %cst : f32 to f16
+// CHECK: arith.truncf %x : f32 to f8E5M2
+tt.func public @numbers(%p: !tt.ptr<f8E5M2>, %q: !tt.ptr<f16>, %x: f32) {
+  %cst = arith.constant 1.062500e+00 : f32
+  %0 = arith.truncf %cst : f32 to f8E5M2
+  tt.store %p, %0 : !tt.ptr<f8E5M2>
+  %1 = arith.truncf %cst : f32 to f16
+  tt.store %q, %1 : !tt.ptr<f16>
+  %2 = arith.truncf %x : f32 to f8E5M2
+  tt.store %p, %2 : !tt.ptr<f8E5M2>
+  tt.return
+}
+
 // -----
 
 tt.func public @no_exact_way(%x: f64, %p: !tt.ptr<f8E5M2>) {

@@ -4,6 +4,8 @@ Before:
 ```mlir
 %1 = tt.fp_to_fp %0, rounding = rtne : tensor<64xbf16> -> tensor<64xf16>
 %3 = tt.fp_to_fp %2 : tensor<64xf8E5M2> -> tensor<64xf64>
+%cst = arith.constant 1.062500e+00 : f32
+%6 = arith.truncf %cst : f32 to f8E5M2
 ```
 After `expand-float-conversions`:
 ```mlir
@@ -11,28 +13,47 @@ After `expand-float-conversions`:
 %1 = arith.truncf %4 : tensor<64xf32> to tensor<64xf16>
 %5 = tt.fp_to_fp %2 : tensor<64xf8E5M2> -> tensor<64xf32>
 %3 = arith.extf %5 : tensor<64xf32> to tensor<64xf64>
+%7 = arith.constant 1.000000e+00 : f32
+%6 = arith.truncf %7 : f32 to f8E5M2
 ```
 The first step is exact, so the number is rounded once, as by one conversion. Between 16-bit floats 3.6 to 3.8 lack the
 direct way, and 3.9 goes by f32, too; from 8-bit floats to f64 and to other 8-bit floats no version has one. From
 f8E5M2 to bf16 upstream shifts bits, which turns infinities and NaN into finite numbers; by way of f32 they stay.
+
+Triton writes numbers of 8-bit floats as `arith.truncf` of a constant, which it cannot lower but by MLIR's folding. That
+is for exact conversions: the constant is rounded.
 
 No exact way leads from f64 to 8 bits (f32 would round first): it is an error at the operation.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BFloat16Type, Float8E5M2Type, Float16Type, Float32Type, IntegerAttr, ModuleOp
+from math import isfinite
+
+import numpy as np
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float8E5M2Type,
+    Float16Type,
+    Float32Type,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base import element_bits, scalar_type, with_element_type
+from tlx_xdsl.dialects.base import element_bits, element_type_of, scalar_type, with_element_type
+from tlx_xdsl.numerics.arrays import numpy_type
+from tlx_xdsl.numerics.rounding import round_to
 from tlx_xdsl.text.diagnostics import error_at
 
-from ..rewriting import Pass, insert_before, ops_of, replace
+from ..rewriting import Pass, constant, insert_before, ops_of, replace
 
 
 class ExpandFloatConversionsPass(Pass):
-    """Replace every `tt.fp_to_fp` that upstream Triton can't lower."""
+    """Replace every conversion that upstream Triton can't lower."""
 
     name = "expand-float-conversions"
 
@@ -41,10 +62,24 @@ class ExpandFloatConversionsPass(Pass):
 
         Raises CompilationError, located at the operation, for a conversion from f64 to an 8-bit float.
         """
+        for narrow in ops_of(op, arith.TruncFOp):
+            element, number = element_type_of(narrow.result.type), _number(narrow.input)
+            if element is not None and element.bits == 8 and number is not None:
+                near = float(round_to(np.asarray(number, np.float32), numpy_type(element)))
+                narrow.operands[0] = insert_before(narrow, constant(near, narrow.input.type)).result
         for inner in ops_of(op, tt.FpToFpOp):
             if (between := _between(inner)) is not None:
                 wide = insert_before(inner, _conversion(inner.src, between)).results[0]
                 replace(inner, _conversion(wide, scalar_type(inner.result.type), inner.rounding))
+
+
+def _number(value: SSAValue) -> float | None:
+    """The finite number that a scalar constant is."""
+    op = value.owner
+    if not isinstance(op, ConstantOp) or not isinstance(op.value, FloatAttr):
+        return None
+    number = op.value.value.data
+    return number if isfinite(number) else None
 
 
 def _between(op: tt.FpToFpOp) -> Attribute | None:
