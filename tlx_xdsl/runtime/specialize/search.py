@@ -185,7 +185,7 @@ class _Search:
         fitted = made.fitted((1, 1, 1), self.small.copied(), 1)
         if isinstance(fitted, str):
             return verdict
-        found = explored(made.kernel, *fitted, {"num_warps": made.options.get("num_warps", 4)})
+        found = explored(made.kernel, *fitted, made.run_options)
         if not found:
             return found
         assert self.wanted.grid is not None, "there is a launch"
