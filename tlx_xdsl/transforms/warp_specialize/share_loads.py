@@ -19,18 +19,21 @@ tlx.barrier_arrive(empty[stage])
 ```
 After:
 ```python
-owner = stage % 2
-is_owner = owner == rank
-is_apart = is_owner & ~is_same
+is_owner = stage % 2 == rank
 tlx.barrier_wait(empty[stage], phase ^ 1)
-tlx.barrier_wait(far[stage], phase ^ 1, pred=is_owner)
+if is_owner:
+    tlx.barrier_wait(far[stage], phase ^ 1)
 tlx.barrier_expect_bytes(full[stage], 32768)
-tlx.async_descriptor_load(b_desc, b[stage], [k, n], full[stage], pred=is_owner & is_same, multicast_targets=[0, 1])
-tlx.async_descriptor_load(b_desc, b[stage], [k, n_1], full[stage], pred=is_apart, multicast_targets=[other_rank])
-tlx.async_descriptor_load(b_desc, b[stage], [k, n], full[stage], pred=is_apart)
+if is_owner:
+    if is_same:
+        tlx.async_descriptor_load(b_desc, b[stage], [k, n], full[stage], multicast_targets=[0, 1])
+    else:
+        tlx.async_descriptor_load(b_desc, b[stage], [k, n_1], full[stage], multicast_targets=[other_rank])
+        tlx.async_descriptor_load(b_desc, b[stage], [k, n], full[stage])
 
+if stage % 2 != rank:
+    tlx.barrier_arrive(tlx.remote_view(far[stage], stage % 2))
 tlx.barrier_arrive(empty[stage])
-tlx.barrier_arrive(tlx.remote_view(far[stage], stage % 2), pred=stage % 2 != rank)
 ```
 `%rank` is that of `tlx-ws-make-persistent` with `cluster`, by which both CTAs turn equally often. Refused where loops
 or branches of the producer depend on it all the same, and where no load is likely to be the same.
@@ -43,7 +46,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp, StringAttr, i1, i32
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.analysis.module_attrs import cluster_dims
@@ -77,7 +80,10 @@ class ShareLoadsPass(Pass):
                 raise refusal_at(tasks, "the clusters of specialised kernels have two CTAs")
             ranks = [each for each in ops_of(op, tlx.ClusterCTARankOp) if each.parent is tasks.parent]
             if not ranks:
-                raise refusal_at(tasks, "its programs take one tile each, and clusters are for programs with several")
+                raise refusal_at(
+                    tasks,
+                    "its programs take several tiles already, or wait for each other: clusters need tiles that we deal out",
+                )
             _share(tasks, ranks[0].result)
 
 
@@ -117,10 +123,11 @@ def _share(tasks: ttg.WarpSpecializeOp, rank: SSAValue) -> None:
         owner = _owner(wait, stage)
         is_owner = insert_before(wait, CmpiOp("eq", owner, rank)).result
         is_owner.name_hint = "is_owner"
-        there = ttng.WaitBarrierOp(operands=[_at(wait, far[empty], stage), wait.phase, is_owner, []])
         after = wait.next_op
         assert after is not None, "a slot that is empty is filled"
-        insert_before(after, there)
+        true = wait.pred
+        end = _only_if(after, is_owner)
+        insert_before(end, ttng.WaitBarrierOp(operands=[_at(end, far[empty], stage), wait.phase, true, []]))
         for load in [each for each, before in waits.items() if before is wait]:
             _load_for_both(load, shared[load], is_owner)
     for region in tasks.partitions.partition_regions:
@@ -274,35 +281,47 @@ def _owner(anchor: Operation, stage: SSAValue) -> SSAValue:
 
 def _load_for_both(load: TmaLoad, shared: _Shared, is_owner: SSAValue) -> None:
     """Let the CTA whose turn it is load for both: once where both load the same, and else for each."""
-    true = insert_before(load, arith.ConstantOp(BoolAttr.from_bool(True), i1)).result
-    apart = insert_before(load, arith.XOrIOp(shared.same, true, i1)).result
-    apart = insert_before(load, arith.AndIOp(is_owner, apart, i1)).result
-    apart.name_hint = "is_apart"
-    together = insert_before(load, arith.AndIOp(is_owner, shared.same, i1)).result
-    one = insert_before(load, constant(1, i32)).result
-    mask = insert_before(load, arith.ShLIOp(one, shared.other)).result
-    _multicast(load, load.coord, together, insert_before(load, constant(3, i32)).result)
-    _multicast(load, shared.there, apart, mask)
-    load.operands[list(load.operands).index(load.pred)] = apart
+    end = _only_if(load, is_owner)
+    choice = insert_before(end, scf.IfOp(shared.same, [], _nothing(end), _nothing(end)))
+    together, apart = (region.block.last_op for region in choice.regions)
+    assert together is not None and apart is not None, "a region ends in an operation"
+    _multicast(together, load, load.coord, insert_before(together, constant(3, i32)).result)
+    one = insert_before(apart, constant(1, i32)).result
+    _multicast(apart, load, shared.there, insert_before(apart, arith.ShLIOp(one, shared.other)).result)
+    load.detach()
+    insert_before(apart, load, located_at=load)
 
 
-def _multicast(load: TmaLoad, place: Sequence[SSAValue], pred: SSAValue, mask: SSAValue) -> None:
-    operands = [load.desc, list(place), load.barrier, load.result, pred, mask]
-    insert_before(load, tlx.AsyncTMALoadOp(operands=operands, properties={"cachePolicy": load.cache_policy}))
+def _multicast(anchor: Operation, load: TmaLoad, place: Sequence[SSAValue], mask: SSAValue) -> None:
+    operands = [load.desc, list(place), load.barrier, load.result, load.pred, mask]
+    insert_before(anchor, tlx.AsyncTMALoadOp(operands=operands, properties={"cachePolicy": load.cache_policy}))
+
+
+def _only_if(anchor: Operation, condition: SSAValue) -> Operation:
+    """Insert a branch that does nothing yet, and return its end."""
+    end = insert_before(anchor, scf.IfOp(condition, [], _nothing(anchor))).true_region.block.last_op
+    assert end is not None, "a region ends in an operation"
+    return end
+
+
+def _nothing(anchor: Operation) -> Region:
+    end = scf.YieldOp()
+    end.location = anchor.location
+    return Region(Block([end]))
 
 
 def _arrive_at_both(arrival: ttng.ArriveBarrierOp, far: SSAValue, stage: SSAValue, rank: SSAValue) -> None:
-    """Arrive also at the barrier of the CTA that fills the slot, where that is the other one."""
-    anchor = arrival.next_op
-    assert anchor is not None, "a task ends in an operation"
+    """Arrive first at the barrier of the CTA that fills the slot, where that is the other one."""
+    anchor = arrival
     owner = _owner(anchor, stage)
     pred = insert_before(anchor, CmpiOp("ne", owner, rank)).result
     if arrival.pred is not None:
         pred = insert_before(anchor, arith.AndIOp(arrival.pred, pred, i1)).result
-    view = _at(anchor, far, stage)
+    end = _only_if(anchor, pred)
+    view = _at(end, far, stage)
     there = tlx.MapToRemoteOp(
         operands=[view, owner], result_types=[tlx.MapToRemoteOp.remote_type(memdesc_type(view.type))]
     )
     properties = {"count": IntegerAttr(1, i32)}
-    insert_before(anchor, there)
-    insert_before(anchor, tlx.ArriveRemoteOp(operands=[there.result, pred], properties=properties))
+    insert_before(end, there)
+    insert_before(end, tlx.ArriveRemoteOp(operands=[there.result, None], properties=properties))
