@@ -118,15 +118,14 @@ def _tma_load(fn: Function, op: Any) -> Text:
     )
 
 
-def _targets(fn: Function, mask: SSAValue | None) -> Text | None:
+def _targets(fn: Function, mask: SSAValue | None) -> str | None:
     """The ranks that a mask names: those of its bits, or one that is computed."""
     if mask is None:
         return None
     if (known := number_of(mask)) is not None:
         return listed(str(rank) for rank in range(16) if int(known) >> rank & 1)
     shift = mask.owner
-    is_bit = isinstance(shift, ShLIOp) and number_of(shift.lhs) == 1
-    return listed([fn.text(shift.rhs)]) if is_bit else None
+    return listed([fn.text(shift.rhs)]) if isinstance(shift, ShLIOp) and number_of(shift.lhs) == 1 else None
 
 
 @handles("ttng.async_tma_copy_local_to_global")

@@ -82,7 +82,7 @@ class ShareLoadsPass(Pass):
             if not ranks:
                 raise refusal_at(
                     tasks,
-                    "its programs take several tiles already, or wait for each other: clusters need tiles that we deal out",
+                    "its programs take several tiles already, or wait for each other: clusters need others",
                 )
             _share(tasks, ranks[0].result)
 
@@ -184,7 +184,8 @@ def _shared(tasks: Operation, load: TmaLoad, rank: SSAValue, own: set[SSAValue])
     one = insert_before(loop, constant(1, i32)).result
     other = insert_before(loop, arith.SubiOp(one, rank)).result
     other.name_hint = "other_rank"
-    known, there = {rank: other}, list(load.coord)
+    known: dict[SSAValue, SSAValue] = {rank: other}
+    there = list[SSAValue](load.coord)
     same = insert_before(loop, arith.ConstantOp(BoolAttr.from_bool(True), i1)).result
     for number, each in enumerate(load.coord):
         if each in own:
