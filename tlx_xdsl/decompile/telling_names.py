@@ -9,7 +9,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import tlx, tt, ttng
+from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.tensors import element_bits
 
 from .function import may_inline
@@ -86,7 +86,7 @@ _NAMERS: dict[str, Callable[[Any], None]] = {
 
 def _name_coordinates(op: Operation, shapes: dict[SSAValue, list[str]]) -> None:
     match op:
-        case ttng.AsyncTMACopyGlobalToLocalOp() | ttng.AsyncTMACopyLocalToGlobalOp() | tlx.AsyncTMALoadOp():
+        case ttng.AsyncTMACopyGlobalToLocalOp() | ttng.AsyncTMACopyLocalToGlobalOp():
             _coordinates(op.desc, list(op.coord), shapes)
         case tt.DescriptorLoadOp() | tt.DescriptorStoreOp():
             _coordinates(op.desc, list(op.indices), shapes)

@@ -57,7 +57,10 @@ def by_rule(decisions: Any, module: ModuleOp) -> Any:
     shapes = list(_shapes(module))
     is_short = bool(shapes) and _most_turns(module) <= FEW_TURNS
     if decisions.cluster:
-        decisions = replace(decisions, persistent=True, join=False)
+        needed = {"persistent": True, "join": False}
+        decisions = replace(
+            decisions, **{name: how for name, how in needed.items() if getattr(decisions, name) is None}
+        )
     if decisions.persistent is None and is_hopper and (_adds_up(module) or is_short):
         decisions = replace(decisions, persistent=True)
     rows = [each for each, _ in shapes]
