@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p "tlx-ws-make-persistent{cluster=2},tlx-ws-form-tasks{depth=2},tlx-ws-share-loads" --split-input-file --verify-diagnostics | filecheck %s
+// RUN: tlx-opt %s -p "tlx-ws-make-persistent{cluster=2},tlx-ws-form-tasks{depth=2},tlx-ws-share-loads{cluster=2}" --split-input-file --verify-diagnostics | filecheck %s
 
 // Tiles that follow each other have another row and most often the same column: A is loaded by each CTA, B by one for
 // both. A CTA without a tile does the last one, and stores nothing.

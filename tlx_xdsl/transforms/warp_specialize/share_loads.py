@@ -49,7 +49,6 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp, StringAttr, i
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.analysis.module_attrs import cluster_dims
 from tlx_xdsl.dialects import regions, tlx, ttg, ttng
 from tlx_xdsl.dialects.arith import CmpiOp
 from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
@@ -63,27 +62,26 @@ from .tasks_of import NOTE
 TmaLoad = ttng.AsyncTMACopyGlobalToLocalOp
 
 
+@dataclass(frozen=True)
 class ShareLoadsPass(Pass):
     """Let the CTAs of clusters share loads."""
 
     name = "tlx-ws-share-loads"
 
+    cluster: int = 1
+    """CTAs of a cluster; with one the module stays as it is."""
+
     def run(self, op: ModuleOp) -> None:
-        """Rewrite the module in place; one without clusters stays as it is.
+        """Rewrite the module in place.
 
         Raises WarpSpecializeRefusal where the CTAs can't share a load.
         """
-        if (dims := cluster_dims(op)) is None:
-            return
-        for tasks in ops_of(op, ttg.WarpSpecializeOp):
-            if dims != (2, 1, 1):
+        for tasks in ops_of(op, ttg.WarpSpecializeOp) if self.cluster > 1 else ():
+            if self.cluster != 2:
                 raise refusal_at(tasks, "the clusters of specialised kernels have two CTAs")
             ranks = [each for each in ops_of(op, tlx.ClusterCTARankOp) if each.parent is tasks.parent]
             if not ranks:
-                raise refusal_at(
-                    tasks,
-                    "its programs take several tiles already, or wait for each other: clusters need others",
-                )
+                raise refusal_at(tasks, "clusters are for kernels that 'persistent' has given their tiles")
             _share(tasks, ranks[0].result)
 
 

@@ -97,7 +97,7 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
         wanted.append(("tlx-ws-take-turns", {}))
     if decisions.stage_stores is not False:
         wanted.append(("tlx-ws-stage-stores", {"alias": bool(decisions.alias), "pieces": decisions.pieces or 1}))
-    wanted.append(("tlx-ws-share-loads", {}))
+    wanted.append(("tlx-ws-share-loads", {"cluster": cluster}))
     wanted.append(("tlx-ws-host-descriptors", {}))
     if replicate:
         wanted.append(("tlx-ws-replicate-tasks", {}))

@@ -2,8 +2,8 @@
 
 import pytest
 from xdsl.context import Context
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i32
 from xdsl.ir import Operation
 
 from tests.gallery.plain.families import FAMILIES
@@ -15,7 +15,7 @@ from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.transforms.registry import pass_class
-from tlx_xdsl.transforms.rewriting import ops_of
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 from tlx_xdsl.transforms.warp_specialize.refusal import WarpSpecializeRefusal
 from tlx_xdsl.transforms.warp_specialize.specialize import Decisions
 
@@ -31,7 +31,7 @@ def made_for(name, shape, seed=0, config=None, **decisions):
     family, new = FAMILIES[name], NumpyArrays(seed)
     config = {**family.config, **(config or {})}
     problem = family.problem(shape, new, config)
-    given = {"groups": 2, **decisions, "cluster": 2, "persistent": True}
+    given = {"groups": 2, "cluster": 2, "persistent": True, **decisions}
     both = make(family.kernel, problem, family.constexprs(shape, config), config["num_warps"], Decisions(**given))
     # The compiler's own pass: the CTAs wait for each other before the tasks and after them.
     pass_class("tlx-insert-cluster-barriers")().apply(Context(), both.specialized)
@@ -56,7 +56,7 @@ def test_products_are_those_of_the_plain_kernel(size, name, schedule):
 REFUSED = {
     "matmul_grouped": "may turn in a loop, or take a branch, differently",
     "attention_window": "may turn in a loop, or take a branch, differently",
-    "matmul_persistent": "programs take several tiles already",
+    "matmul_persistent": "clusters are for kernels that",
 }
 
 
@@ -78,6 +78,12 @@ def test_tiles_under_a_causal_mask_are_refused():
     shape = next(each for each in FAMILIES["attention"].shapes if each["causal"])
     with pytest.raises(WarpSpecializeRefusal, match="may turn in a loop, or take a branch, differently"):
         made_for("attention", shape)
+
+
+@pytest.mark.parametrize("decisions", [{"persistent": False}, {"cluster": 4}], ids=str)
+def test_what_clusters_need_is_not_left_out(decisions):
+    with pytest.raises(WarpSpecializeRefusal, match="clusters"):
+        made_for("matmul", PAIRS, **decisions)
 
 
 def test_groups_with_programs_of_their_own_are_refused():
@@ -122,7 +128,8 @@ def erased(op: Operation) -> None:
 
 def always(op: Operation) -> None:
     """Let a branch be taken by both CTAs, or for both kinds of pairs."""
-    op.operands = [next(each for each in ops_of(op.parent_op(), ttng.BarrierExpectOp)).pred, *op.operands[1:]]
+    true = insert_before(op, arith.ConstantOp(BoolAttr.from_bool(True), i1))
+    op.operands = [true.result, *op.operands[1:]]
 
 
 def counted_once_more(op: Operation) -> None:
