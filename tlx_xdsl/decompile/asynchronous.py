@@ -103,7 +103,7 @@ def _tma_load(fn: Function, op: Any) -> Text:
     if op.name == "tlx.async_tma_load":
         targets = _targets(fn, op.multicast)
         if targets is None or prop(op, "two_ctas") is not None:
-            raise NotExpressible("a load for CTAs that a computed mask names, or for a pair")
+            raise NotExpressible("a load for computed CTAs, or a pair")
     elif prop(op, "multicast"):
         raise NotExpressible("a multicast by an attribute")
     return fn.call(
@@ -124,8 +124,8 @@ def _targets(fn: Function, mask: SSAValue | None) -> str | None:
         return None
     if (known := number_of(mask)) is not None:
         return listed(str(rank) for rank in range(16) if int(known) >> rank & 1)
-    shift = mask.owner
-    return listed([fn.text(shift.rhs)]) if isinstance(shift, ShLIOp) and number_of(shift.lhs) == 1 else None
+    bit = mask.owner
+    return listed([fn.text(bit.rhs)]) if isinstance(bit, ShLIOp) and number_of(bit.lhs) == 1 else None
 
 
 @handles("ttng.async_tma_copy_local_to_global")
