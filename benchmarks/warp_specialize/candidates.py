@@ -23,6 +23,8 @@ DECISIONS: tuple[Mapping[str, Any], ...] = (
 )  # fmt: skip
 """Decisions that ours is tuned over, with each of a family's blocks."""
 
+CLUSTERS: tuple[Mapping[str, Any], ...] = ({"groups": 2, "persistent": True, "cluster": 2},)
+"""Those of products, whose tiles share blocks; the screening's times show what they are worth."""
 JOINED: tuple[Mapping[str, Any], ...] = tuple(
     {"groups": groups, "join": True, "outer_depth": 2, "order": order, **more}
     for groups, order, more in (
@@ -41,6 +43,11 @@ DECISIONS_OF: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "output": ({}, {"persistent": False}, {"outer_depth": 1}),
 }
 """The same for families that have others: of a chunk two groups share the columns."""
+
+MORE_OF: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "attention": LONG + JOINED, "product": CLUSTERS, "gated": CLUSTERS,
+}  # fmt: skip
+"""What there is beside `DECISIONS`."""
 
 BLOCKS: Mapping[str, tuple[Config, ...]] = {
     "product": (
@@ -119,7 +126,7 @@ def ours(family: Family, shape: Shape) -> Iterator[Candidate]:
         rows = config.get("BLOCK_M", config.get("CHUNK", 64))
         if not family.fits(shape, config):
             continue
-        for decisions in DECISIONS_OF.get(kind, DECISIONS + (LONG + JOINED if kind == "attention" else ())):
+        for decisions in DECISIONS_OF.get(kind, DECISIONS + MORE_OF.get(kind, ())):
             groups = decisions.get("groups", 1)
             shared = max(rows, config.get("BLOCK_V", 0))
             if groups > 1 and (shared < (128 if kind != "state" else 64)) != bool(decisions.get("join")):

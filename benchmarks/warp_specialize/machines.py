@@ -162,7 +162,7 @@ class Dry:
         if fitted is None:
             return "the launch does not fit", problem
         grid, values = fitted
-        return lambda: found.kernel.interpret(grid, *values, num_warps=found.options["num_warps"], jobs=1), problem
+        return lambda: found.kernel.interpret(grid, *values, jobs=1, options=found.run_options), problem
 
     def by_hand(self, family: Family, shape: Shape) -> Any:
         return "not in dry runs", None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from xdsl.dialects.arith import ShLIOp
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, InputPrecision
@@ -96,9 +97,14 @@ def _async_wait(fn: Function, op: Any) -> Text:
     return call("tlx.async_load_wait_group", prop(op, "num"), tokens)
 
 
-@handles("ttng.async_tma_copy_global_to_local")
+@handles("ttng.async_tma_copy_global_to_local", "tlx.async_tma_load")
 def _tma_load(fn: Function, op: Any) -> Text:
-    if prop(op, "multicast"):
+    targets = None
+    if op.name == "tlx.async_tma_load":
+        targets = _targets(fn, op.multicast)
+        if targets is None or prop(op, "two_ctas") is not None:
+            raise NotExpressible("a load for computed CTAs, or a pair")
+    elif prop(op, "multicast"):
         raise NotExpressible("a multicast by an attribute")
     return fn.call(
         "tlx.async_descriptor_load",
@@ -107,8 +113,19 @@ def _tma_load(fn: Function, op: Any) -> Text:
         offsets(fn, op.coord),
         op.barrier,
         pred=_predicate(fn, op.pred),
+        multicast_targets=targets,
         **cache_hints(op),
     )
+
+
+def _targets(fn: Function, mask: SSAValue | None) -> str | None:
+    """The ranks that a mask names: those of its bits, or one that is computed."""
+    if mask is None:
+        return None
+    if (known := number_of(mask)) is not None:
+        return listed(str(rank) for rank in range(16) if int(known) >> rank & 1)
+    bit = mask.owner
+    return listed([fn.text(bit.rhs)]) if isinstance(bit, ShLIOp) and number_of(bit.lhs) == 1 else None
 
 
 @handles("ttng.async_tma_copy_local_to_global")

@@ -181,6 +181,11 @@ def _index(fn: Function, op: Any) -> Text:
     return Text(f"{fn.text(op.src).within(ATOM)}[{fn.text(op.index)}]")
 
 
+@handles("tlx.map_to_remote")
+def _remote(fn: Function, op: Any) -> Text:
+    return fn.call("tlx.remote_view", op.src, op.rank)
+
+
 @handles("ttg.memdesc_trans")
 def _trans(fn: Function, op: Any) -> Text:
     order = prop(op, "order")

@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
+from tlx_xdsl.analysis.module_attrs import cluster_dims
 from tlx_xdsl.dialects.tt.func import FuncOp
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.transforms.warp_specialize.accesses.arguments import CONDITIONS, HOST_VALUE, descriptors_of
@@ -73,6 +74,9 @@ def host_part(function: FuncOp, name: str, plain: PlainKernel) -> list[str]:
         lines.append("grid = (*grid, 1, 1)[:3]")
     lines += _checks(name, conditions, sorted(pointers)) if conditions else []
     grid = "(min(grid[0] * grid[1] * grid[2], programs),)" if is_persistent else "grid"
+    if is_persistent and (cluster := cluster_of(function)) > 1:
+        tiles = f"(grid[0] * grid[1] * grid[2] + {cluster - 1})"
+        grid = f"({cluster} * min({tiles} // {cluster}, programs // {cluster}),)"
     lines += [*made, f"return {grid}, {tupled(values)}"]
     head = f"def launch_arguments({', '.join(['grid', *_defaults(parameters, plain.constants, is_persistent)])}):"
     doc = '"""Return the grid and the arguments for a launch of the plain kernel with these."""'
@@ -80,6 +84,12 @@ def host_part(function: FuncOp, name: str, plain: PlainKernel) -> list[str]:
     text = "\n".join([*wrapped(head), *body]) + "\n"
     helpers = {"address(": _ADDRESS, "elements(": _ELEMENTS}
     return [*(helper for called, helper in helpers.items() if called in text), text]
+
+
+def cluster_of(function: FuncOp) -> int:
+    """Return the CTAs of a cluster along x."""
+    dims = cluster_dims(module) if isinstance(module := function.parent_op(), ModuleOp) else None
+    return 1 if dims is None else dims[0]
 
 
 def shape_names(function: FuncOp) -> dict[SSAValue, list[str]]:

@@ -106,7 +106,7 @@ class MadeBySource(Made):
         assert source is not None, self.found
         types = self.found.table.signature
         names = [each.name for each in source.parameters if each.name in types]
-        options = Options(num_warps=self.found.options.get("num_warps", 4), **{"jobs": 1, **more})
+        options = Options(**{**self.found.run_options, "jobs": 1, **more})
         given = {**self.found.table.constexprs, **dict(zip(names, values, strict=True))}
         return interpret_source(source, grid, given, options, types)
 

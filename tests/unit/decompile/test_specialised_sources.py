@@ -63,6 +63,23 @@ def test_joined_programs_compile_to_the_same_ttgir(causal, tmp_path):
     assert ("is_back" in text) == causal
 
 
+def test_clusters_compile_to_the_same_ttgir(tmp_path):
+    """Loads for one CTA and for several, arrivals at the other one's barriers, and the cluster of the launch."""
+    module = specialised(FAMILIES["matmul"], cluster=2)
+    text = source_of(FAMILIES["matmul"], module)
+    path = tmp_path / "clusters.py"
+    again = compiled(*kernel_of(imported(text, path), path))
+    assert difference_from_source(module, again) is None
+    assert difference_from_source(module, again, passes=True) is None
+    assert "tlx.barrier_arrive(tlx.remote_view(far[" in text
+    assert text.count("multicast_targets=[") == 2
+    assert '"cluster": (2, 1, 1)' in text
+    other = tmp_path / "other.py"
+    for line, changed in (("[other_rank]", "[rank]"), ("[0, 1]", "[0]"), ("if is_same", "if is_owner")):
+        again = compiled(*kernel_of(imported(text.replace(line, changed, 1), other), other))
+        assert difference_from_source(module, again) is not None, line
+
+
 @pytest.mark.parametrize(
     ("line", "other"),
     [
@@ -108,8 +125,9 @@ def written(name, **decisions):
     return made
 
 
-def test_the_files_own_launch_is_that_of_the_runtime(tmp_path):
-    made = written("matmul", persistent=True)
+@pytest.mark.parametrize("cluster", [None, 2])
+def test_the_files_own_launch_is_that_of_the_runtime(tmp_path, cluster):
+    made = written("matmul", persistent=True, cluster=cluster)
     file = imported(made.source, tmp_path / "matmul.py")
     a, b, c = (np.zeros(shape, np.float16) for shape in ((300, 64), (64, 200), (300, 200)))
     plain = (a, b, c, 300, 200, 64, 64, 1, 200, 1, 200, 1)
@@ -120,6 +138,13 @@ def test_the_files_own_launch_is_that_of_the_runtime(tmp_path):
     assert list(arguments) == expected[1]
     # Fewer programs than tiles.
     assert file.launch_arguments((6,), *plain, programs=4)[0] == (4,)
+    # Clusters are full, also where there is a tile too few, or a program too many.
+    assert (
+        file.launch_arguments((5,), *plain)[0]
+        == made.arguments((5,), *plain, **constants)[0][:1]
+        == (5 + bool(cluster),)
+    )
+    assert file.launch_arguments((6,), *plain, programs=5)[0] == (5 - bool(cluster),)
 
 
 def test_a_launch_that_the_kernel_is_not_for_is_refused(tmp_path):

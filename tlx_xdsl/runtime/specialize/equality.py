@@ -52,7 +52,7 @@ def compared(specialized: Specialized, launch: SmallLaunch, expected: Mapping[st
     grid, values = fitted
     source = specialized.kernel.source
     names = [each.name for each in source.parameters]
-    options = Options(num_warps=specialized.options.get("num_warps", 4), target=specialized.specialization.target)
+    options = Options(**specialized.run_options, target=specialized.specialization.target)
     try:
         interpret_source(source, grid, dict(zip(names, values, strict=True)), options)
     except CompilationError as error:

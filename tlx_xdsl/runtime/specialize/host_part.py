@@ -66,6 +66,8 @@ class HostPart:
     conditions: tuple[str, ...] = ()
     persistent: bool = False
     """True if a program takes several programs of the plain launch: as many run as fit on the GPU."""
+    cluster: int = 1
+    """CTAs of a cluster of such programs: there are as many programs as fill them."""
 
     def arguments(
         self, grid: Grid, named: Mapping[str, Any], programs: int
@@ -91,7 +93,8 @@ class HostPart:
                 return made.reason
             values.append(made)
         if self.persistent:
-            sizes = (max(1, min(prod(sizes), programs)), 1, 1) if prod(sizes) else sizes
+            clusters = max(1, min(-(-prod(sizes) // self.cluster), programs // self.cluster))
+            sizes = (clusters * self.cluster, 1, 1) if prod(sizes) else sizes
         return sizes, values
 
     def _value(self, part: Part, named: Mapping[str, Any], names: dict[str, Any]) -> Any:
@@ -126,7 +129,8 @@ class HostPart:
         """The same for a file."""
         names = {kind: name for name, kind in _KINDS.items()}
         parts = [{"kind": names[type(part)], **asdict(part)} for part in self.parts]
-        return {"parts": parts, "conditions": list(self.conditions), "persistent": self.persistent}
+        known = {"conditions": list(self.conditions), "persistent": self.persistent, "cluster": self.cluster}
+        return {"parts": parts, **known}
 
     @staticmethod
     def of_json(known: Mapping[str, Any]) -> HostPart:
@@ -136,7 +140,7 @@ class HostPart:
             kind = _KINDS[each.pop("kind")]
             lists = {name: tuple(cast("list[Any]", value)) for name, value in each.items() if isinstance(value, list)}
             parts.append(kind(**{**each, **lists}))
-        return HostPart(tuple(parts), tuple(known["conditions"]), bool(known["persistent"]))
+        return HostPart(tuple(parts), tuple(known["conditions"]), bool(known["persistent"]), int(known["cluster"]))
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ class Specializing(CpuKernel):
         found, over, values = place
         if self.settings.check:
             self.compare(found, grid, args, given)
-        return found.kernel.interpret(over, *values, options={**chosen, **_warps_of(found)})
+        return found.kernel.interpret(over, *values, options={**chosen, **found.run_options})
 
     def check(self, grid: Grid, /, *args: Any, **named: Any) -> Report:
         """Run the specialised kernel in all orders that matter: see `Kernel.check`.
@@ -114,7 +114,7 @@ class Specializing(CpuKernel):
         if place is None:
             return super().check(grid, *args, **named)
         found, over, values = place
-        known = {**chosen, **_warps_of(found)}
+        known = {**chosen, **found.run_options}
         own = {name: known.pop(name) for name in list(known) if name in OWN_OF_CHECK}
         return found.kernel.check(over, *values, options=known, **own)
 
@@ -143,7 +143,7 @@ class Specializing(CpuKernel):
         found, over, values = place
         options = {name: chosen.pop(name) for name in _OF_LAUNCH if name in chosen}
         options = {name: value for name, value in options.items() if name not in ("num_stages", "ctas_per_cga")}
-        return found.kernel.profile(over, *values, options={**options, **_warps_of(found)}, **chosen)
+        return found.kernel.profile(over, *values, options={**options, **found.run_options}, **chosen)
 
     def _named(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
         from ..driver.host_values import bound, defaults_of
@@ -169,7 +169,7 @@ class Specializing(CpuKernel):
         names = [each.name for each in found.kernel.source.parameters]
         return replace(
             configuration, source=found.kernel.source, grid=over, arguments=dict(zip(names, values, strict=True)),
-            options={"target": target, **_warps_of(found)},
+            options={"target": target, **found.run_options},
         )  # fmt: skip
 
     def compile(self, /, *args: Any, options: Mapping[str, Any] | None = None, **named: Any) -> CompiledText:
@@ -222,7 +222,3 @@ def _elsewhere() -> set[str]:
     from tlx_xdsl import wings
 
     return {*wings.names("stages"), *wings.names("launchers")}
-
-
-def _warps_of(found: Specialized) -> dict[str, Any]:
-    return {"num_warps": found.options.get("num_warps", 4)}

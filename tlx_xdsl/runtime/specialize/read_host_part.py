@@ -8,6 +8,7 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
+from tlx_xdsl.decompile.host import cluster_of
 from tlx_xdsl.dialects.tt.func import FuncOp
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.text.diagnostics import error_at
@@ -50,7 +51,7 @@ def host_part_of(module: ModuleOp) -> HostPart:
         else:
             parts.append(Given(arg.name_hint, block))
     conditions = _texts(function.attributes.get(CONDITIONS))
-    return HostPart(tuple(parts), conditions, any(each.startswith("grid[") for each in computed))
+    return HostPart(tuple(parts), conditions, any(each.startswith("grid[") for each in computed), cluster_of(function))
 
 
 def kernel_function(module: ModuleOp) -> FuncOp:

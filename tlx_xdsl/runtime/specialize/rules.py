@@ -56,6 +56,11 @@ def by_rule(decisions: Any, module: ModuleOp) -> Any:
     is_hopper = target is not None and target.has(Feature.WGMMA)
     shapes = list(_shapes(module))
     is_short = bool(shapes) and _most_turns(module) <= FEW_TURNS
+    if decisions.cluster:
+        needed = {"persistent": True, "join": False}
+        decisions = replace(
+            decisions, **{name: how for name, how in needed.items() if getattr(decisions, name) is None}
+        )
     if decisions.persistent is None and is_hopper and (_adds_up(module) or is_short):
         decisions = replace(decisions, persistent=True)
     rows = [each for each, _ in shapes]

@@ -182,12 +182,15 @@ class _Search:
         """Run all orders of the smallest launch, where there is no proof and there is a launch."""
         if self.small is None:
             return verdict
-        fitted = made.fitted((1, 1, 1), self.small.copied(), 1)
-        if isinstance(fitted, str):
-            return verdict
-        found = explored(made.kernel, *fitted, {"num_warps": made.options.get("num_warps", 4)})
-        if not found:
-            return found
+        found = verdict
+        # The CTAs of a cluster have a tile together, or one each.
+        for tiles in range(1, made.host.cluster + 1):
+            fitted = made.fitted((tiles, 1, 1), self.small.copied(), 1)
+            if isinstance(fitted, str):
+                return verdict
+            found = explored(made.kernel, *fitted, made.run_options)
+            if not found:
+                return found
         assert self.wanted.grid is not None, "there is a launch"
         count = 1
         for launch in small_launches(self.wanted.grid, self.wanted.named, OTHER_SIZES):

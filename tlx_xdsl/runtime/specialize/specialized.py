@@ -79,6 +79,12 @@ class Specialized:
         return known if cluster is None else {**known, "ctas_per_cga": tuple(cluster)}
 
     @property
+    def run_options(self) -> dict[str, Any]:
+        """The options of its runs in the interpreter."""
+        known = self.table.options
+        return {"num_warps": known.get("num_warps", 4), "cluster": tuple(known.get("cluster", (1, 1, 1)))}
+
+    @property
     def specialization(self) -> Specialization:
         """Return what the written kernel is compiled for."""
         options = {name: value for name, value in self.table.options.items() if name != "num_stages"}

@@ -87,12 +87,17 @@ def program_of_group(function: tt.FuncOp, anchor: Operation, number: SSAValue, s
     group = insert_before(first, ReplicaIdOp(), located_at=function).result
     group.name_hint = "group"
     function.attributes[REPLICAS] = IntegerAttr(groups, i32)
+    return own_program(anchor, number, group, size, groups)
+
+
+def own_program(anchor: Operation, number: SSAValue, place: SSAValue, size: SSAValue, count: int) -> SSAValue:
+    """The same for the one at a `place` among `count`, of groups or of the CTAs of a cluster."""
     block = anchor.parent
     assert block is not None, "an operation of a function"
     writes = [op for op in block.walk() if writes_memory(op)]
-    many = insert_before(anchor, constant(groups, i32)).result
+    many = insert_before(anchor, constant(count, i32)).result
     before = insert_before(anchor, arith.MuliOp(number, many)).result
-    own = insert_before(anchor, arith.AddiOp(before, group)).result
+    own = insert_before(anchor, arith.AddiOp(before, place)).result
     one = insert_before(anchor, constant(1, i32)).result
     last = insert_before(anchor, arith.SubiOp(size, one)).result
     found = insert_before(anchor, arith.MinSIOp(own, last)).result

@@ -23,6 +23,9 @@ A kernel whose programs may wait for each other stays as it is: one that waits m
 
 With `groups`, a turn of the loop is a program for each of so many groups of warps (`joined_programs.py`), along the
 axis whose programs load the same blocks; where there is none, there is one group.
+
+With `cluster`, that many CTAs take tiles that follow each other, and one without a tile computes what the last one does
+and writes nothing: all turn equally often, as `tlx-ws-share-loads` needs it.
 """
 
 from __future__ import annotations
@@ -37,16 +40,19 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.analysis.integers.symbols import AXES
+from tlx_xdsl.analysis.module_attrs import cluster_dims, set_cluster
 from tlx_xdsl.analysis.structure.sums import Sums
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, is_set
 from tlx_xdsl.dialects.llvm import AssumeOp
+from tlx_xdsl.dialects.tlx import ClusterCTARankOp
 from tlx_xdsl.text.diagnostics import report_remark
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of
 
 from .accesses.arguments import HOST_VALUE, add_argument, add_conditions, new_name
 from .accesses.facts import Facts
-from .joined_programs import joined_size, program_of_group, shared_axis
+from .joined_programs import joined_size, own_program, program_of_group, shared_axis
+from .refusal import refusal_at
 from .tasks_of import NOTE, TILES
 
 _COORDINATES = (tt.GetProgramIdOp, tt.GetNumProgramsOp)
@@ -65,15 +71,23 @@ class MakePersistentPass(Pass):
 
     groups: int = 1
     """Groups of warps, each of which does a program of the plain launch at a time."""
+    cluster: int = 1
+    """CTAs of a cluster, which take tiles that follow each other."""
 
     def run(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
+        """Rewrite the module in place.
+
+        Raises WarpSpecializeRefusal for a kernel that has clusters already, or whose groups have programs of their own.
+        """
         for function in ops_of(op, tt.FuncOp):
+            if self.cluster > 1 and (self.groups > 1 or cluster_dims(op) is not None):
+                raise refusal_at(function, "clusters are for programs that one CTA does, and where there are none yet")
             if function.is_kernel and len(function.body.blocks) == 1:
-                _make_persistent(function, self.groups)
+                _make_persistent(function, self.groups, self.cluster)
+        set_cluster(op, (self.cluster, 1, 1))
 
 
-def _make_persistent(function: tt.FuncOp, groups: int) -> None:
+def _make_persistent(function: tt.FuncOp, groups: int, cluster: int) -> None:
     coordinates = ops_of(function, *_COORDINATES)
     if not coordinates or _is_persistent(function):
         return
@@ -89,11 +103,11 @@ def _make_persistent(function: tt.FuncOp, groups: int) -> None:
     end = function.body.blocks[0].last_op
     assert end is not None, "a function ends in a return"
     steps = {axis: joined_size(end, size, groups) if axis == shared else size for axis, size in sizes.items()}
-    loop, anchor = _loop(function, list(steps.values()))
-    numbers = _numbers(loop.body.block.args[0], steps, anchor)
+    anchor, tile = _loop(function, list(steps.values()), cluster)
+    numbers = _numbers(tile, steps, anchor)
     if shared is not None:
         numbers[shared] = program_of_group(function, anchor, numbers[shared], sizes[shared], groups)
-    _number(coordinates, loop.body.block.args[0], sizes, numbers)
+    _number(coordinates, tile, sizes, numbers)
 
 
 def _is_persistent(function: tt.FuncOp) -> bool:
@@ -131,8 +145,8 @@ def _grid_size(function: tt.FuncOp, axis: int) -> SSAValue:
     return add_argument(function, len(entry.args), name, i32, attributes, function.location)
 
 
-def _loop(function: tt.FuncOp, sizes: Sequence[SSAValue]) -> tuple[scf.ForOp, Operation]:
-    """Move the body into a loop over tiles; return it, and the first operation of its body."""
+def _loop(function: tt.FuncOp, sizes: Sequence[SSAValue], cluster: int) -> tuple[Operation, SSAValue]:
+    """Move the body into a loop over tiles; return the first operation of its body, and the number of a tile."""
     entry = function.body.blocks[0]
     end = entry.last_op
     assert end is not None, "a function ends in a return"
@@ -145,8 +159,14 @@ def _loop(function: tt.FuncOp, sizes: Sequence[SSAValue]) -> tuple[scf.ForOp, Op
     for size in sizes[1:]:
         total = insert_before(end, upstream.MuliOp(total, size)).result
         total.name_hint = "tiles"
+    turns = total
+    if cluster > 1:
+        count = insert_before(end, constant(cluster, i32)).result
+        first, programs = (insert_before(end, upstream.DivSIOp(each, count)).result for each in (first, programs))
+        turns = joined_size(end, total, cluster)
+        first.name_hint, programs.name_hint, turns.name_hint = "cluster", "clusters", "joined"
     body = Block(arg_types=[i32])
-    loop = insert_before(end, scf.ForOp(first, total, programs, [], Region(body)))
+    loop = insert_before(end, scf.ForOp(first, turns, programs, [], Region(body)))
     loop.attributes[TILES] = UnitAttr()
     loop.attributes[NOTE] = StringAttr("as many programs run as fit on the GPU, and each takes tiles in turn")
     tile = body.args[0]
@@ -159,7 +179,11 @@ def _loop(function: tt.FuncOp, sizes: Sequence[SSAValue]) -> tuple[scf.ForOp, Op
     body.add_op(ending)
     anchor = body.first_op
     assert anchor is not None
-    return loop, anchor
+    if cluster > 1:
+        rank = insert_before(loop, ClusterCTARankOp(result_types=[i32])).result
+        rank.name_hint, tile.name_hint = "rank", "joined_tile"
+        tile = own_program(anchor, tile, rank, total, cluster)
+    return anchor, tile
 
 
 def _stays(op: Operation, facts: Facts) -> bool:

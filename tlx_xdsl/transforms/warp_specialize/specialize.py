@@ -25,6 +25,8 @@ class Decisions:
     """Consumers, each with its part of the rows, or with a program of its own: 1 to 3."""
     join: bool | None = None
     """Each consumer has a program of the plain launch to itself; programs take several tiles then."""
+    cluster: int | None = None
+    """CTAs of a cluster, 2, whose tiles follow each other: one loads for both what both load."""
     order: int | None = None
     """Tiles of a persistent kernel come as they are numbered (0), those with many turns before others of their row (1),
     or before all others (2)."""
@@ -62,8 +64,9 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     if decisions.delay_scales is not False:
         wanted.append(("tlx-ws-delay-scales", {}))
     join = bool(decisions.join) and groups > 1
+    cluster = decisions.cluster or 1
     if decisions.persistent or join:
-        wanted.append(("tlx-ws-make-persistent", {"groups": groups if join else 1}))
+        wanted.append(("tlx-ws-make-persistent", {"groups": groups if join else 1, "cluster": cluster}))
         if decisions.order:
             wanted.append(("tlx-ws-order-tiles", {"spread": decisions.order > 1}))
     if groups > 1 and not join:
@@ -94,6 +97,7 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
         wanted.append(("tlx-ws-take-turns", {}))
     if decisions.stage_stores is not False:
         wanted.append(("tlx-ws-stage-stores", {"alias": bool(decisions.alias), "pieces": decisions.pieces or 1}))
+    wanted.append(("tlx-ws-share-loads", {"cluster": cluster}))
     wanted.append(("tlx-ws-host-descriptors", {}))
     if replicate:
         wanted.append(("tlx-ws-replicate-tasks", {}))

@@ -45,6 +45,12 @@ def test_two_consumers_share_rows():
     assert ruled("matmul", {"BLOCK_M": 128, "BLOCK_N": 32})["groups"] == 2
 
 
+def test_clusters_are_for_programs_that_take_several_tiles():
+    assert ruled("attention", {}, cluster=2) == {"cluster": 2, "persistent": True, "join": False, "groups": 2}
+    assert not ruled("attention", {}, cluster=2, persistent=False)["persistent"]
+    assert "cluster" not in ruled("matmul", {})
+
+
 def test_what_is_given_stays():
     assert ruled("delta_state", {"BLOCK_V": 32}, groups=2) == {"groups": 2}
     assert ruled("delta_state", {"BLOCK_V": 32}, depth=4) == {"groups": 1, "depth": 4}

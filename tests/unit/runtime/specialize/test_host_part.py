@@ -55,6 +55,13 @@ def test_a_persistent_kernel_has_as_many_programs_as_run_at_a_time():
     assert host.arguments((0, 2), named(), 132) == ((0, 2, 1), [0, 2])
 
 
+def test_clusters_are_full():
+    host = HostPart((Computed("grid[0]"),), persistent=True, cluster=2)
+    for tiles, programs, expected in ((5, 132, 6), (6, 132, 6), (200, 132, 132), (200, 7, 6), (1, 132, 2), (3, 1, 2)):
+        assert host.arguments((tiles,), {}, programs) == ((expected, 1, 1), [tiles])
+    assert HostPart.of_json(host.as_json()) == host
+
+
 def test_a_descriptor_of_the_users_gets_the_block_that_the_kernel_reads():
     array = np.zeros((128, 64), np.float16)
     given = TensorDescriptor.from_tensor(array, [128, 64])

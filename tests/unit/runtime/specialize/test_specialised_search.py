@@ -12,6 +12,7 @@ from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.runtime.specialize import search
 from tlx_xdsl.runtime.specialize.decision import GIVEN, Alternative, Decision
 from tlx_xdsl.runtime.specialize.equality import Comparison
+from tlx_xdsl.runtime.specialize.host_part import HostPart
 from tlx_xdsl.runtime.specialize.search import Wanted, decisions_of, searched
 from tlx_xdsl.runtime.specialize.settings import Settings
 from tlx_xdsl.runtime.specialize.specialized import Specialized
@@ -228,6 +229,18 @@ def test_a_proof_is_better_than_an_exploration(world, monkeypatch):
     found = searched(WANTED, Settings())
     assert not found
     assert "its synchronisation is wrong: a deadlock" in str(found)
+
+
+def test_a_cluster_is_explored_with_one_tile_and_with_two(world, monkeypatch):
+    grids, answers = [], iter(["explored", "refuted"])
+    monkeypatch.setattr(Specialized, "fitted", lambda self, grid, *rest: (grids.append(grid), (grid, []))[1])
+    monkeypatch.setattr(search, "explored", lambda *rest: Verdict(next(answers), ("a reason",)))
+    made = search.warp_specialized
+    monkeypatch.setattr(search, "warp_specialized", lambda *args: replace(made(*args), host=HostPart((), cluster=2)))
+    world.verdicts = lambda decisions: Verdict("unknown", ("a rank",))
+    fixed = {name: False for name in ("join", "persistent", "split_masks")} | {"groups": 1, "depth": 2}
+    assert "its synchronisation is wrong" in str(searched(WANTED, Settings(decisions=fixed)))
+    assert grids[:2] == [(1, 1, 1), (2, 1, 1)]
 
 
 def test_decisions_that_change_nothing_are_not_looked_at(world):

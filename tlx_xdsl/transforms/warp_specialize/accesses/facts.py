@@ -19,7 +19,7 @@ from tlx_xdsl.dialects import arith, tlx, tt
 from .arguments import HOST_VALUE, descriptors_of
 from .quotients import quotient
 
-_NATURAL = (tt.GetProgramIdOp, tt.GetNumProgramsOp, tlx.ReplicaIdOp)
+_NATURAL = (tt.GetProgramIdOp, tt.GetNumProgramsOp, tlx.ReplicaIdOp, tlx.ClusterCTARankOp)
 _AS_DIVIDEND = (upstream.DivSIOp, upstream.RemSIOp, upstream.ShRSIOp)
 """Operations whose result has the sign of the first operand, because no kernel divides a place by less than 1."""
 _CHOICES = (upstream.MinSIOp, upstream.MaxSIOp, arith.SelectOp)
