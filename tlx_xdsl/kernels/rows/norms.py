@@ -77,7 +77,8 @@ _FEW_COLUMNS = 256
 """Those of a row forward up to which a program has one block less under way or at work.
 
 Of a copy's rate, with 3 and 4 blocks: 201 columns 0.85 and 0.79, 811 0.95 and 0.98, 11485 0.83 and 0.89 (layer norm,
-H200, 2026-12-01).
+H200, 2026-12-01). `rms_norm_residual` in 16 bits has two there, and no edges ahead: 81, 119 and 201 columns 0.71, 0.83
+and 0.90, with 3 blocks and edges ahead 0.47, 0.64 and 0.72.
 """
 
 _STAGES = 3
@@ -141,11 +142,12 @@ def norm_launch(
     if unit > 1 and centred and not sums and 3 * rows.columns <= 2 * min(rows.block, _HELD_FACTORS):
         width, with_width = 16 // given.element_bytes, aligned
     if width > 1 and rows.columns <= _HELD_UNALIGNED:
+        ahead = not sums or centred or given.element_bytes > 2 or rows.columns > _FEW_COLUMNS
         return _unaligned(
             norm_unaligned_rows, given, rows, values,
             {
-                "UNIT": unit, "CENTRED": centred, "STAGES": _STAGES + (rows.columns > _FEW_COLUMNS),
-                "HELD": rows.columns <= _HELD_FACTORS,
+                "UNIT": unit, "CENTRED": centred, "STAGES": _STAGES - 1 + ahead + (rows.columns > _FEW_COLUMNS),
+                "HELD": rows.columns <= _HELD_FACTORS, "AHEAD": ahead,
             },
             sources, with_width, _VECTORS, width, 1 + len(sums) // 2,
         )  # fmt: skip
