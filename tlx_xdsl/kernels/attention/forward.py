@@ -43,6 +43,7 @@ from .fp8.values import attention_fp8_values
 from .operands import (
     DTYPES,
     FP8_DTYPES,
+    check_config,
     check_heads,
     check_lse,
     check_rows,
@@ -209,6 +210,7 @@ def _launches(
     check_rows(q, queries)
     limits = limits_for(options, queries, keys)
     arguments = arguments_of(q, named, options, limits, scale)
+    check_config(_NAME, config, AttentionConfig if scales is None else AttentionFp8Config, f"tensors of {q.dtype}")
     check_hopper(_NAME, q)
 
     chosen: AttentionConfig = config or (

@@ -25,7 +25,7 @@ from ..gemm.grouped.call import LARGEST_EXTENT, MAX_ROWS
 from ..operators import attention as operators
 from .config import CONSUMER_ROWS, AttentionConfig
 from .device import attention, clear_counter
-from .operands import DTYPES, check_heads, check_plain, described_heads, operands_of, prepared
+from .operands import DTYPES, check_config, check_heads, check_plain, described_heads, operands_of, prepared
 from .options import (
     SOURCES,
     Limits,
@@ -192,6 +192,7 @@ def _launches(
     is_causal = upper == 0 and options.align == "top-left"
     limits = Limits(is_causal, lower, None if is_causal else upper)
     arguments = arguments_of(_as_batch(q), named, options, limits, scale)
+    check_config(_NAME, config, AttentionConfig, f"tensors of {q.dtype}")
     check_hopper(_NAME, q)
 
     group = heads // kv_heads
