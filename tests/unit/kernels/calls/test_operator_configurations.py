@@ -50,7 +50,7 @@ OPERATORS = {
 
 
 def configurations(function: Any) -> list[Any]:
-    """One of each class that a function takes, with values that no default has."""
+    """Examples of each class that a function takes, with values that no default has."""
     classes = set(get_args(get_type_hints(function)["config"])) - {type(None)}
     assert classes
     return [example(each) for each in sorted(classes, key=lambda each: each.__name__)]

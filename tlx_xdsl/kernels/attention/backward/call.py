@@ -205,7 +205,7 @@ def _launches(
         (batch * heads, padded // ROWS),
         {
             "sums_ptr": sums,
-            "dq_ptr": problem.dq.value,
+            "dq_ptr": problem.dq,
             "strides": strides_in_units(problem.dq),
             "scale": factor,
             "HEADS": heads,
