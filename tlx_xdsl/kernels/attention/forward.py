@@ -43,6 +43,7 @@ from .fp8.values import attention_fp8_values
 from .operands import (
     DTYPES,
     FP8_DTYPES,
+    check_config,
     check_heads,
     check_lse,
     check_rows,
@@ -55,7 +56,6 @@ from .operands import (
 )
 from .options import (
     ALIGNMENTS,
-    SOURCES,
     Options,
     arguments_of,
     config_for,
@@ -182,9 +182,9 @@ class _Problem(NamedTuple):
             check_heads(q, k, v)
             return cls(q, k, v)
         check_heads(q, k, v, dtypes=FP8_DTYPES, head_dims=FP8_HEAD_DIMS)
-        of_q, of_k, of_v = given = [named[name] for name in _SCALES]
-        scales = map(scale_of, heads, _SCALES, given)
-        return cls(q, k, v, Scales(of_q, of_k, of_v, tuple([scale_strides(each) for each in scales])))
+        found = [scale_of(each, name, named[name]) for each, name in zip(heads, _SCALES, strict=True)]
+        of_q, of_k, of_v = found
+        return cls(q, k, v, Scales(of_q, of_k, of_v, tuple([scale_strides(each) for each in found])))
 
 
 def _launches(
@@ -209,6 +209,7 @@ def _launches(
     check_rows(q, queries)
     limits = limits_for(options, queries, keys)
     arguments = arguments_of(q, named, options, limits, scale)
+    check_config(_NAME, config, AttentionConfig if scales is None else AttentionFp8Config, f"tensors of {q.dtype}")
     check_hopper(_NAME, q)
 
     chosen: AttentionConfig = config or (
@@ -229,16 +230,16 @@ def _launches(
         "source": Grid(batch * heads, heads, heads // kv_heads, queries, keys, together),
         "scales": scales,
     }
-    before, values, sources = (), None, SOURCES
+    before, values = (), None
     if scales is None:
         arguments["v_desc"] = described_heads(v, chosen.block_n, tiling.v.elements)
     else:
         values, launch = _transposed_values(v)
-        arguments["v_desc"] = described_heads(operand(_NAME, "v", values), dim, chosen.block_n)
-        before, sources = (launch,), {**SOURCES, "v_desc": WORKSPACE}
+        arguments["v_desc"] = described_heads(operand(_NAME, WORKSPACE, values), dim, chosen.block_n)
+        before = (launch,)
     tiles = -(-queries // chosen.block_m) * batch * heads
     grid = (min(tiles, programs or chosen.resident * multiprocessors(q)),)
-    main = Launch.of(attention, grid, arguments, {"T": tiling}, q.device, sources, maxnreg=chosen.maxnreg)
+    main = Launch.of(attention, grid, arguments, {"T": tiling}, q.device, maxnreg=chosen.maxnreg)
     return Launches((*before, main), values)
 
 
@@ -254,7 +255,7 @@ def _transposed_values(v: Operand) -> tuple[Any, Launch]:
     blocks = -(-keys // BLOCK_KEYS)
     values = empty(v, (batch, heads, dim, blocks * BLOCK_KEYS))
     arguments = {
-        "v_ptr": v.value,
+        "v_ptr": v,
         "words_ptr": values.view(_word_type(values)),
         "strides": strides_in_units(v),
         "KV_HEADS": heads,
@@ -263,9 +264,8 @@ def _transposed_values(v: Operand) -> tuple[Any, Launch]:
     }
     constants = {"HEAD_DIM": dim, "KEYS": BLOCK_KEYS}
     grid = (batch * heads, blocks)
-    sources = {"v_ptr": "v", "words_ptr": WORKSPACE}
-    aligned = tuple(sources)
-    return values, Launch.of(attention_fp8_values, grid, arguments, constants, v.device, sources, aligned)
+    aligned = ("v_ptr", "words_ptr")
+    return values, Launch.of(attention_fp8_values, grid, arguments, constants, v.device, aligned=aligned)
 
 
 def _word_type(values: Any) -> Any:

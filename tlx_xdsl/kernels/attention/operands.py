@@ -35,6 +35,15 @@ def operands_of(function: str, **values: Any) -> list[Operand]:
     return [operand(function, name, value) for name, value in values.items()]
 
 
+def check_config(function: str, config: Any, expected: type, what: str) -> None:
+    """Raise TypeError for a configuration that is not of the class for `what`."""
+    if type(config) not in (type(None), expected):
+        article = "an" if expected.__name__.startswith("A") else "a"
+        raise TypeError(
+            f"{function}: argument 'config': expected {article} {expected.__name__} for {what}, got {config!r}"
+        )
+
+
 def by_name(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     """Values by their names, which are as many."""
     return dict(zip(names, values, strict=True))

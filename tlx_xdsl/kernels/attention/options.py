@@ -12,7 +12,6 @@ from types import NoneType
 from typing import Any, NamedTuple, cast
 
 from ..calls.operands import Operand, check_places, operand
-from ..calls.plans import WORKSPACE
 from .config import AttentionConfig, choose_config
 from .operands import by_name, check_plain, factor_of
 
@@ -128,40 +127,33 @@ def refuse_options(function: str, where: str, **options: Any) -> None:
             raise TypeError(f"{function}: argument '{name}': expected None where 'q' {where}, got {value!r}")
 
 
-SOURCES = {
-    "q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", "sinks_ptr": "sinks",
-    "source[0]": "q_sums", "source[1]": "k_sums", "source[2]": WORKSPACE, "counter_ptr": WORKSPACE,
-    **{f"scales[{at}]": f"{name}_scale" for at, name in enumerate("qkv")},
-    **{f"score_args[{at}]": f"score_{at}" for at in range(SCORE_ARGS)},
-}  # fmt: skip
-"""The tensors of a call by the kernels' names."""
-
-
 def named_tensors(names: Sequence[str], options: Options, tensors: Sequence[Any]) -> dict[str, Any]:
     """The tensors of a call by its names, and those after them, which are arguments of `score_mod`."""
     places = [at for at, number in enumerate(options.numbers) if number is None]
-    return by_name([*names, *(f"score_{at}" for at in places)], tensors)
+    return by_name([*names, *(f"score_args[{at}]" for at in places)], tensors)
 
 
 def arguments_of(
     q: Operand, named: Mapping[str, Any], options: Options, limits: Limits, scale: float | None
 ) -> dict[str, Any]:
     """The arguments of the kernel that are numbers, limits or options. Raises TypeError or ValueError for them."""
-    sinks = named.get("sinks")
-    if sinks is not None:
-        check_plain(q, operand(q.function, "sinks", sinks), SINK_DTYPES, (q.shape[-3],), "heads of 'q'")
-    score_args = {f"score_{at}": number for at, number in enumerate(options.numbers)}
-    for at, name in enumerate(score_args):
-        if name in named:
-            check_places((q, operand(q.function, f"score_args[{at}]", named[name])))
+    sinks = None
+    if named.get("sinks") is not None:
+        sinks = operand(q.function, "sinks", named["sinks"])
+        check_plain(q, sinks, SINK_DTYPES, (q.shape[-3],), "heads of 'q'")
+    score_args = [
+        operand(q.function, name, named[name]) if (name := f"score_args[{at}]") in named else number
+        for at, number in enumerate(options.numbers)
+    ]
+    check_places((q, *[each for each in score_args if isinstance(each, Operand)]))
     return {
-        "lse_ptr": named["lse"],
+        "lse_ptr": operand(q.function, "lse", named["lse"]),
         "sm_scale": factor_of(q.function, scale, q.shape[-1]),
         "lower": limits.lower,
         "upper": limits.upper,
         "softcap": options.softcap,
         "sinks_ptr": sinks,
-        "score_args": tuple([named.get(name, number) for name, number in score_args.items()]),
+        "score_args": tuple(score_args),
         "scales": None,
     }
 

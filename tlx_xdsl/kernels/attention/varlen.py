@@ -25,9 +25,8 @@ from ..gemm.grouped.call import LARGEST_EXTENT, MAX_ROWS
 from ..operators import attention as operators
 from .config import CONSUMER_ROWS, AttentionConfig
 from .device import attention, clear_counter
-from .operands import DTYPES, check_heads, check_plain, described_heads, operands_of, prepared
+from .operands import DTYPES, check_config, check_heads, check_plain, described_heads, operands_of, prepared
 from .options import (
-    SOURCES,
     Limits,
     Options,
     arguments_of,
@@ -158,7 +157,7 @@ def _ragged(each: Operand, rows: int, columns: int) -> TensorDescriptor:
     _, heads, dim = each.shape
     _, head, row, _ = described_heads(_as_batch(each), rows, columns).strides
     shape = (LARGEST_EXTENT, LARGEST_EXTENT, heads, MAX_ROWS, dim)
-    return describe(each.value, shape, ((1 << 34) - row, row, head, row, 1), (1, 1, 1, rows, columns))
+    return describe(each.value, shape, ((1 << 34) - row, row, head, row, 1), (1, 1, 1, rows, columns), each.name)
 
 
 def heads_together(heads: int, group: int, keys: int, row_bytes: int) -> int:
@@ -192,6 +191,7 @@ def _launches(
     is_causal = upper == 0 and options.align == "top-left"
     limits = Limits(is_causal, lower, None if is_causal else upper)
     arguments = arguments_of(_as_batch(q), named, options, limits, scale)
+    check_config(_NAME, config, AttentionConfig, f"tensors of {q.dtype}")
     check_hopper(_NAME, q)
 
     group = heads // kv_heads
@@ -201,6 +201,7 @@ def _launches(
         dim, v_dim, may_be_empty=True, sequences=True, bottom_right=options.align == "bottom-right" and is_limited,
         **facts_of(options, limits),
     )  # fmt: skip
+    of_q, of_k = operands_of(_NAME, q_sums=named["q_sums"], k_sums=named["k_sums"])
     counter = empty(q, (COUNTERS,), "fp32")
     together = heads_together(heads, group, -(-keys // sequences), (dim + v_dim) * 2)
     arguments |= {
@@ -208,13 +209,11 @@ def _launches(
         "k_desc": described_heads(_as_batch(k), chosen.block_n, tiling.qk.elements),
         "v_desc": _ragged(v, chosen.block_n, tiling.v.elements),
         "o_desc": _ragged(result, CONSUMER_ROWS, tiling.v.elements),
-        "source": Sequences(
-            named["q_sums"], named["k_sums"], counter, rows, keys, sequences, heads, group, together
-        ),
-    }  # fmt: skip
+        "source": Sequences(of_q, of_k, counter, rows, keys, sequences, heads, group, together),
+    }
     # Each sequence may end in a tile that is not full.
     tiles = (rows // chosen.block_m + sequences) * heads
     grid = (min(tiles, programs or chosen.resident * multiprocessors(q)),)
-    before = Launch(clear_counter, (1,), {"counter_ptr": counter}, {}, q.device, num_warps=1, sources=SOURCES)
-    main = Launch.of(attention, grid, arguments, {"T": tiling}, q.device, SOURCES, maxnreg=chosen.maxnreg)
+    before = Launch.of(clear_counter, (1,), {"counter_ptr": counter}, {}, q.device, num_warps=1)
+    main = Launch.of(attention, grid, arguments, {"T": tiling}, q.device, maxnreg=chosen.maxnreg)
     return Launches((before, main), counter)

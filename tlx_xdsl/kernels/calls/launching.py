@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tlx_xdsl.runtime.launch.movable import MovableLaunch
     from tlx_xdsl.runtime.simulate.interpret import Interpretation
 
+WORKSPACE = "workspace"
+"""The name of a call's workspace in `Launch.sources` and `Prepared.tensors`."""
+
 INTERPRETED_PROGRAMS = 4
 """Multiprocessors of the CPU, so to speak: persistent kernels take several tiles each, as on a GPU."""
 
@@ -69,8 +72,8 @@ class Launch:
     ) -> Launch:  # fmt: skip
         """A launch with `values` in any order, of which those that are None are constants; `more` are other fields.
 
-        Operands, which stand for their memory, and descriptors of operands are sources by themselves, where `sources`
-        does not say another one.
+        Operands, which stand for their memory, and descriptors of operands are sources by themselves, and other memory
+        is of the workspace, where `sources` does not say another one.
         """
         found = dict(sources or {})
         order = {name: at for at, name in enumerate(kernel.arg_names)}
@@ -192,8 +195,8 @@ def _memory_of(name: str, value: Any, sources: dict[str, str]) -> Any:
     if isinstance(value, Operand):
         sources.setdefault(name, value.name)
         return value.value
-    if isinstance(value, Described) and value.source:
-        sources.setdefault(name, value.source)
+    if isinstance(value, Described) or hasattr(value, "dtype"):
+        sources.setdefault(name, getattr(value, "source", "") or WORKSPACE)
     if isinstance(value, list):  # of the ranks that are simulated
         return [_memory_of(name, item, sources) for item in cast("list[Any]", value)]
     if isinstance(value, tuple):

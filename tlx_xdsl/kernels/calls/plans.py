@@ -27,15 +27,12 @@ from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDrive
 from tlx_xdsl.runtime.launch.launch_graph import LaunchGraph
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
 
-from .launching import Launch, leaves
+from .launching import WORKSPACE, Launch, leaves
 from .operands import current_raw_stream, empty_strided, is_capturing, torch_module
 from .workspaces import COUNTER_BYTES, WORKSPACES, Piece, aligned, captured
 
 NOWHERE = -1
 """The address of a tensor that is not there."""
-
-WORKSPACE = "workspace"
-"""The name of a call's workspace in `Launch.sources` and `Prepared.tensors`."""
 
 COUNTERS = "counters"
 """The same of its counters: memory that is zero before and after the call, `workspaces.COUNTER_BYTES` at most."""

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..calls.launching import Launch, Launches, check_hopper, multiprocessors
+from ..calls.launching import WORKSPACE, Launch, Launches, check_hopper, multiprocessors
 from ..calls.operands import (
     TMA_ALIGNMENT,
     Operand,
@@ -42,7 +42,7 @@ from .epilogues import EPILOGUES, Epilogue
 from .launches import PLAIN, VECTORS, Finish, Problem, workspace_bytes
 from .model import Matrix, Reading, line_cost, predict
 from .tiles import LARGE, GemmConfig
-from .unaligned import WORKSPACE, placement, unaligned_launches, unaligned_workspace
+from .unaligned import placement, unaligned_launches, unaligned_workspace
 from .unaligned_config import UnalignedPlan, plan_unaligned
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..calls.launching import Launch
+from ..calls.launching import WORKSPACE, Launch
 from ..calls.operands import Operand, describe, described, transposed
 from .device import Sizes, divisor, sizes_of
 from .division import Choice
@@ -20,7 +20,7 @@ from .persistent import Stream, gemm_persistent
 from .reduce import gemm_reduce
 from .split import gemm_split
 from .tiles import Form, GemmConfig, fit_output, for_split, for_sums
-from .unaligned import WORKSPACE, float32_of
+from .unaligned import float32_of
 
 VECTORS = 2
 """Vectors of each kind that an epilogue can have."""
@@ -99,7 +99,7 @@ class Problem:
             steps = choice.steps(count, -(-k // config.block_k))
             sums = workspace[at : at + workspace_bytes(choice)].view(float32_of(workspace)).reshape(-1, config.tile_n)
             width = config.part_n * self.target.element_bytes // 4
-            desc = describe(sums, sums.shape, (config.tile_n, 1), (config.rows, width), WORKSPACE)
+            desc = describe(sums, sums.shape, (config.tile_n, 1), (config.rows, width))
             values["stream"] = Stream(divisor(steps), choice.full_rounds, choice.share, steps, desc)
             reduced = (self._reduce(form, values["sizes"], steps, sums, choice.rest(count)),)
         cluster = (config.cluster, 1, 1)

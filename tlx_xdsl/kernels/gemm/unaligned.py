@@ -17,13 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..calls.launching import Launch
+from ..calls.launching import WORKSPACE, Launch
 from ..calls.operands import TMA_ALIGNMENT, Operand, torch_module, transposed
 from .unaligned_config import Direct, Placement, UnalignedPlan
 from .unaligned_device import Copy, Distances, add_splits, copy_tiles, gemm_direct
-
-WORKSPACE = "workspace"
-"""The name, in `Launch.sources`, of the memory that the launches need while they run."""
 
 LINE_BYTES = 128
 """Matrices in the workspace begin at multiples of it: lines of the L2 cache."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from ..attention.backward.config import BackwardConfig
+from ..attention.backward.config import BackwardConfig, WideBackwardConfig
 from ..attention.config import OUT_DTYPES, AttentionConfig, AttentionFp8Config
 from ..attention.options import Options
 from ..calls.operands import torch_module, torch_type, type_of_result
@@ -74,7 +74,7 @@ ATTENTION_BACKWARD = operator(
     lambda *given: tuple([each.new_empty(each.shape) for each in given[:3]]),
     results=3,
     outs="dq dk dv",
-    configs=(BackwardConfig,),
+    configs=(BackwardConfig, WideBackwardConfig),
     autograd=(None, _refuse_second_derivative),
 )
 

@@ -134,15 +134,14 @@ def _forward_launch(
     rows = rows_of(given)
     way = _way(given, rows, smoothing)
     values = {
-        "x_ptr": given.value, "target_ptr": classes.value, "loss_ptr": losses, "lse_ptr": lse, "total_ptr": total,
+        "x_ptr": given, "target_ptr": classes, "loss_ptr": losses, "lse_ptr": lse, "total_ptr": total,
         "scale_ptr": scale, "counter_ptr": counter, "x_stride": rows.distance // way.unit, "ROW_COUNT": rows.count,
         "COLUMNS": rows.columns // way.unit, "ignore_index": ignore_index, "smoothing": smoothing,
     }  # fmt: skip
     constants = {**way.constants, "IS_SMOOTHED": smoothing > 0, "IS_MEAN": is_mean}
-    sources = {
-        "x_ptr": "x", "target_ptr": "target", "loss_ptr": "loss" if total is None else WORKSPACE, "lse_ptr": "lse",
-        "total_ptr": "loss", "scale_ptr": "scale", "counter_ptr": COUNTERS,
-    }  # fmt: skip
+    sources = {"lse_ptr": "lse", "total_ptr": "loss", "scale_ptr": "scale", "counter_ptr": COUNTERS}
+    if total is None:
+        sources["loss_ptr"] = "loss"
     aligned = ("x_ptr",) if way.unit * way.constants["WIDTH"] > 1 else ()
     each, all_programs = -(-rows.count // way.rows), None if total is None else losses.shape[0]
     programs, registers = (each, None) if all_programs is None else (all_programs, way.registers)
@@ -239,14 +238,15 @@ def cross_entropy_backward_launch(
     check_places((given, grad, sums))
     rows, target_rows = rows_of(given), rows_of(result)
     unit = unit_of((given, result), (rows, target_rows))
+    factor = None if scale is None else operand(_BACKWARD, "scale", scale)
     values = {
-        "x_ptr": x, "target_ptr": target, "lse_ptr": lse, "scale_ptr": scale, "dloss_ptr": dloss, "dx_ptr": dx,
+        "x_ptr": given, "target_ptr": classes, "lse_ptr": sums, "scale_ptr": factor, "dloss_ptr": grad,
+        "dx_ptr": result,
         "x_stride": rows.distance // unit, "dx_stride": target_rows.distance // unit,
         "dloss_step": int(bool(grad.shape)), "COLUMNS": rows.columns // unit, "ignore_index": ignore_index,
         "smoothing": smoothing,
     }  # fmt: skip
     width = width_of((given, result), (rows, target_rows))
-    sources = {f"{name}_ptr": name for name in ("x", "target", "lse", "scale", "dloss", "dx")}
     if width > 1 and (unit == 1 or rows.columns <= _SHORT):
         values |= {
             "x_stride": rows.distance, "dx_stride": target_rows.distance, "ROW_COUNT": rows.count,
@@ -256,7 +256,7 @@ def cross_entropy_backward_launch(
         tile = tile_of(-(-rows.columns // blocks), width, _VECTORS)
         return Launch.of(
             cross_entropy_backward_unaligned_rows, (-(-rows.count // tile["ROWS"]), blocks), values, tile,
-            given.device, sources, ("x_ptr", "dx_ptr"), num_warps=max(THREADS, tile["LANES"]) // 32,
+            given.device, aligned=("x_ptr", "dx_ptr"), num_warps=max(THREADS, tile["LANES"]) // 32,
         )  # fmt: skip
     block = min(_BLOCK, max(rows.block, 128))
     return Launch.of(
@@ -265,8 +265,7 @@ def cross_entropy_backward_launch(
         values,
         {"BLOCK": block, "UNIT": unit},
         given.device,
-        sources,
-        ("x_ptr", "dx_ptr") if unit > 1 else (),
+        aligned=("x_ptr", "dx_ptr") if unit > 1 else (),
         num_warps=max(1, _BLOCK_WARPS * block // _BLOCK),
     )
 

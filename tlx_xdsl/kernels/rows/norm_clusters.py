@@ -111,7 +111,7 @@ def division(given: Operand, rows: Rows, unit: int, pieces: tuple[int, int], *, 
 
 def launch(
     given: Operand, rows: Rows, divided: Division, values: Mapping[str, Any], constants: Mapping[str, Any],
-    sources: Mapping[str, str], aligned: tuple[str, ...], *, backward: bool,
+    aligned: tuple[str, ...], *, backward: bool,
 ) -> Launch:  # fmt: skip
     """The launch of a kernel of clusters."""
     made = Launch.of(
@@ -131,8 +131,7 @@ def launch(
             )
         },
         given.device,
-        sources,
-        aligned,
+        aligned=aligned,
         num_warps=WARPS,
     )
     return replace(made, cluster=(divided.ranks, 1, 1))

@@ -6,7 +6,7 @@ blocks of ROWS after the other: its lanes have the same columns of all of them, 
 elsewhere and are loaded by elements, are loaded once, and sums of gradients stay in registers.
 
 The next bodies of rows are on their way to shared memory while some are computed (STAGES), the next edges, which are
-too small for that, to registers.
+too small for that, to registers (AHEAD).
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -99,7 +99,9 @@ def load_edges(blocks, pointer, number, distance):
 
 @tlx_xdsl.jit
 def load_block(blocks, pointer, number, distance, masks, edges, later):
-    """A block in f32, of which the edges are there, and the edges of a `later` one."""
+    """A block in f32, of which the edges are there, and the edges of a `later` one; without one, all of a block."""
+    if later is None:
+        return to_f32(load_parts(bodies_at(blocks, pointer, number, distance), blocks.places, masks, 0.0)), edges
     values = load_parts(bodies_at(blocks, pointer, number, distance), blocks.places, masks, 0.0, blocks.form.pieces)
     return to_f32((*values, *edges)), load_edges(blocks, pointer, later, distance)
 
@@ -164,10 +166,12 @@ def norm_unaligned_rows(
     x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, residual_stride, h_stride, out_stride,
     ROW_COUNT, COLUMNS, eps,
     FORM: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr, STAGES: tl.constexpr, HELD: tl.constexpr,
+    AHEAD: tl.constexpr = True,
 ):  # fmt: skip
     """The result, and with a residual the sum.
 
-    CENTRED says that means are subtracted, HELD that registers have room for weights and biases.
+    CENTRED says that means are subtracted, HELD that registers have room for weights and biases, AHEAD that edges are
+    loaded a block before they are used.
     """
     ROWS: tl.constexpr = FORM.rows
     LANES: tl.constexpr = FORM.lanes
@@ -181,11 +185,12 @@ def norm_unaligned_rows(
     part_of_row = 1.0 / count
     start = tl.program_id(0) // CLASSES * ROWS
     step = tl.num_programs(0) // CLASSES * ROWS
-    edges = load_edges(blocks, x_ptr, start, x_stride * UNIT)
+    edges = load_edges(blocks, x_ptr, start, x_stride * UNIT) if AHEAD else ()
     if residual_ptr is not None:
-        added_edges = load_edges(blocks, residual_ptr, start, residual_stride * UNIT)
-    for number in tl.range(start, tl.cdiv(ROW_COUNT, CLASSES), step, num_stages=STAGES):
-        later = number + step
+        added_edges = load_edges(blocks, residual_ptr, start, residual_stride * UNIT) if AHEAD else ()
+    rows = ROW_COUNT if AHEAD else ROW_COUNT - blocks.first
+    for number in tl.range(start, tl.cdiv(rows, CLASSES), step, num_stages=STAGES):
+        later = number + step if AHEAD else None
         masks = masks_of(blocks, are_rows(blocks, number))
         x, edges = load_block(blocks, x_ptr, number, x_stride * UNIT, masks, edges, later)
         if residual_ptr is not None:

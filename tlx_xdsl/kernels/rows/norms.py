@@ -77,7 +77,8 @@ _FEW_COLUMNS = 256
 """Those of a row forward up to which a program has one block less under way or at work.
 
 Of a copy's rate, with 3 and 4 blocks: 201 columns 0.85 and 0.79, 811 0.95 and 0.98, 11485 0.83 and 0.89 (layer norm,
-H200, 2026-12-01).
+H200, 2026-12-01). `rms_norm_residual` in 16 bits has two there, and no edges ahead: 81, 119 and 201 columns 0.71, 0.83
+and 0.90, with 3 blocks and edges ahead 0.47, 0.64 and 0.72.
 """
 
 _STAGES = 3
@@ -120,48 +121,44 @@ def norm_launch(
     of_sums = [rows_of(each) for each in sums]
     unit = unit_of((given, *sums, result, *factors), (rows, *of_sums, target))
     residual_stride, h_stride = [each.distance // unit for each in of_sums] or (None, None)
+    named = {each.name: each for each in (given, *sums, *factors, result)}
+    pointers = {f"{each}_ptr": named.get(each) for each in ("x", "residual", "weight", "bias", "h", "out")}
     values = {
-        "x_ptr": x,
-        "residual_ptr": residual,
-        "h_ptr": h,
+        **pointers,
         "residual_stride": residual_stride,
         "h_stride": h_stride,
-        "weight_ptr": weight,
-        "bias_ptr": bias,
-        "out_ptr": out,
         "x_stride": rows.distance // unit,
         "out_stride": target.distance // unit,
         "COLUMNS": rows.columns // unit,
         "eps": float(eps),
     }
-    sources = {f"{each}_ptr": each for each in ("x", "residual", "weight", "bias", "h", "out")}
-    aligned = tuple(sources) if unit > 1 else ()
+    aligned = tuple(pointers) if unit > 1 else ()
     width = _width((given, *sums, result), (rows, *of_sums, target))
     with_width = ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
     if unit > 1 and centred and not sums and 3 * rows.columns <= 2 * min(rows.block, _HELD_FACTORS):
         width, with_width = 16 // given.element_bytes, aligned
     if width > 1 and rows.columns <= _HELD_UNALIGNED:
+        ahead = not sums or centred or given.element_bytes > 2 or rows.columns > _FEW_COLUMNS
         return _unaligned(
             norm_unaligned_rows, given, rows, values,
             {
-                "UNIT": unit, "CENTRED": centred, "STAGES": _STAGES + (rows.columns > _FEW_COLUMNS),
-                "HELD": rows.columns <= _HELD_FACTORS,
+                "UNIT": unit, "CENTRED": centred, "STAGES": _STAGES - 1 + ahead + (rows.columns > _FEW_COLUMNS),
+                "HELD": rows.columns <= _HELD_FACTORS, "AHEAD": ahead,
             },
-            sources, with_width, _VECTORS, width, 1 + len(sums) // 2,
+            with_width, _VECTORS, width, 1 + len(sums) // 2,
         )  # fmt: skip
     if width > 1 or rows.columns > HELD_COLUMNS:
         divided = norm_clusters.division(given, rows, unit, (1 + len(sums) // 2, len(factors)), backward=False)
         if divided is not None:
             constants = {"UNIT": unit, "CENTRED": centred}
-            return norm_clusters.launch(given, rows, divided, values, constants, sources, aligned, backward=False)
+            return norm_clusters.launch(given, rows, divided, values, constants, aligned, backward=False)
         return Launch.of(
             norm_long_rows,
             (rows.count,),
             values,
             {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred, "WIDTH": width},
             given.device,
-            sources,
-            with_width if width > 1 else aligned,
+            aligned=with_width if width > 1 else aligned,
             num_warps=_LONG_WARPS,
         )
     block = rows.block
@@ -173,8 +170,7 @@ def norm_launch(
         {**values, "ROW_COUNT": rows.count},
         {"BLOCK": block, "ROWS": together, "UNIT": unit, "EVEN": rows.columns == block, "CENTRED": centred},
         given.device,
-        sources,
-        aligned,
+        aligned=aligned,
         num_warps=warps,
     )
 
@@ -187,7 +183,7 @@ def _width(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
 
 def _unaligned(
     kernel: Any, given: Operand, rows: Rows, values: dict[str, Any], constants: dict[str, Any],
-    sources: dict[str, str], aligned: tuple[str, ...], vectors: int, width: int, tensors: int,
+    aligned: tuple[str, ...], vectors: int, width: int, tensors: int,
 ) -> Launch:  # fmt: skip
     """The launch for rows that begin anywhere: as many programs as are resident, alike for each of `width` places."""
     tile = tile_of(rows.columns, width, vectors)
@@ -208,9 +204,8 @@ def _unaligned(
         {**values, "ROW_COUNT": rows.count},
         {"FORM": Form(together, tile["LANES"], tile["PIECES"], width, classes), **constants},
         given.device,
-        sources,
-        aligned,
-        registers,
+        aligned=aligned,
+        maxnreg=registers,
         num_warps=threads // 32,
     )
 
@@ -251,12 +246,10 @@ def norm_backward_launch(
     of_added = [rows_of(each) for each in added]
     unit = unit_of((given, grad, *added, result, *factors), (rows, of_grad, *of_added, of_result))
     values = {
-        "x_ptr": x,
-        "weight_ptr": weight,
-        "dout_ptr": dout,
-        "dh_ptr": dh,
+        "weight_ptr": None,
+        "dh_ptr": None,
+        **{f"{each.name}_ptr": each for each in (given, *factors, grad, *added, result)},
         "dh_stride": of_added[0].distance // unit if of_added else None,
-        "dx_ptr": dx,
         "x_stride": rows.distance // unit,
         "dout_stride": of_grad.distance // unit,
         "dx_stride": of_result.distance // unit,
@@ -264,7 +257,8 @@ def norm_backward_launch(
         "eps": float(eps),
     }
     constants = {"UNIT": unit, "CENTRED": centred}
-    outs = {"dweight": dweight, "dbias": dbias}
+    wanted = (("dweight", dweight), ("dbias", dbias))
+    outs = {name: None if value is None else operand(_NAME, name, value) for name, value in wanted}
     aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if unit > 1 else ()
     width = _width((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
     bodies = ("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr", "parts_ptr")
@@ -282,7 +276,7 @@ def norm_backward_launch(
     if unit > 1:
         width, bodies = 16 // given.element_bytes, (*aligned, "parts_ptr")
     vectors = _BACKWARD_ELEMENTS // max(width, 2)
-    main = _unaligned(norm_backward_rows, given, rows, values, held, _SOURCES, bodies, vectors, width, 2 + len(added))
+    main = _unaligned(norm_backward_rows, given, rows, values, held, bodies, vectors, width, 2 + len(added))
     parts = main.arguments["parts_ptr"]
     return Launches((main, *_sums(given, rows, parts, main.grid[0], length, outs)), parts)
 
@@ -306,7 +300,6 @@ def _cluster_backward(
         divided,
         {**values, "parts_ptr": parts},
         {**constants, "WITH_BIAS": outs["dbias"] is not None},
-        _SOURCES,
         (*aligned, "parts_ptr"),
         backward=True,
     )
@@ -334,9 +327,8 @@ def _long_backward(
         {**values, "stats_ptr": stats},
         {**constants, "BLOCK": _LONG_BLOCK, "WIDTH": width},
         given.device,
-        _SOURCES,
-        aligned,
-        _REGISTERS // (_LONG_WARPS * 64) if width > 1 else None,  # so that two programs are resident
+        aligned=aligned,
+        maxnreg=_REGISTERS // (_LONG_WARPS * 64) if width > 1 else None,  # so that two programs are resident
         num_warps=_LONG_WARPS,
     )
     if all(each is None for each in outs.values()):
@@ -348,8 +340,7 @@ def _long_backward(
         {**{name: values[name] for name in names}, "stats_ptr": stats, "parts_ptr": parts, "ROW_COUNT": rows.count},
         {"LENGTH": length, "BLOCK": _SUM_COLUMNS, "ROWS": _SUM_ROWS, "UNIT": constants["UNIT"]},
         given.device,
-        _SOURCES,
-        tuple(name for name in aligned if name in names),
+        aligned=tuple(name for name in aligned if name in names),
     )
     return Launches((main, of_weight, *_sums(given, rows, parts, programs, length, outs)), workspace)
 
@@ -372,17 +363,10 @@ def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs:
         },
         {"LENGTH": length, "BLOCK": columns, "ROWS": _PART_ELEMENTS // columns},
         given.device,
-        _SOURCES,
-        ("parts_ptr",),
+        aligned=("parts_ptr",),
         num_warps=8,
     )
     return [replace(sums, launch_pdl=True)]
-
-
-_SOURCES = {
-    "x_ptr": "x", "weight_ptr": "weight", "dout_ptr": "dout", "dh_ptr": "dh", "dx_ptr": "dx", "parts_ptr": WORKSPACE,
-    "stats_ptr": WORKSPACE, "dweight_ptr": "dweight", "dbias_ptr": "dbias",
-}  # fmt: skip
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:

@@ -91,7 +91,8 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     if not 2 <= len(given.shape) <= 4 or given.shape[-1] % 2:
         raise ValueError(f"{given.what}: expected (..., length, an even head dimension), got the shape {given.shape}")
     length, dim = given.shape[-2:]
-    for each in (operand("rope", "cos", cos), operand("rope", "sin", sin)):
+    angles = (operand("rope", "cos", cos), operand("rope", "sin", sin))
+    for each in angles:
         _check_angles(each, given, (length, dim // 2))
     out = empty(given, given.shape)
     named = {"x": x, "cos": cos, "sin": sin, "out": out}
@@ -102,12 +103,13 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
         raise ValueError(f"{given.what}: expected a contiguous last dimension, got the strides {given.strides}")
     batch, heads, *_ = (1, 1, *given.shape[:-2])[-2:]
     strides = (_strides(given), _strides(result))
-    angles_are_aligned = all(is_aligned(operand("rope", name, named[name])) for name in ("cos", "sin"))
+    operands = (given, *angles, result)
     is_wide = all(stride % _UNIT == 0 for each in strides for stride in each) and dim // 2 % _UNIT == 0
-    unit = _UNIT if is_wide and angles_are_aligned and is_aligned(given) and is_aligned(result) else 1
+    unit = _UNIT if is_wide and all(map(is_aligned, operands)) else 1
     names = ("batch", "head", "row")
+    pointers = {f"{each.name}_ptr": each for each in operands}
     values = {
-        **{f"{name}_ptr": value for name, value in named.items()},
+        **pointers,
         **{f"x_{name}": stride // unit for name, stride in zip(names, strides[0], strict=True)},
         **{f"out_{name}": stride // unit for name, stride in zip(names, strides[1], strict=True)},
         "COUNT": batch * heads * length,
@@ -119,10 +121,9 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     constants = {
         "HALF": dim // 2, "BLOCK": block, "ROWS": rows, "UNIT": unit, "INTERLEAVED": interleaved, "INVERSE": inverse,
     }  # fmt: skip
-    sources = {f"{name}_ptr": name for name in named}
     grid = (-(-batch * heads * length // rows),)
-    aligned = tuple(sources) if unit > 1 else ()
-    return Prepared(named, (Launch.of(rope_rows, grid, values, constants, given.device, sources, aligned),))
+    aligned = tuple(pointers) if unit > 1 else ()
+    return Prepared(named, (Launch.of(rope_rows, grid, values, constants, given.device, aligned=aligned),))
 
 
 def _inverted(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:

@@ -112,14 +112,14 @@ def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any, Any], h
     rows = tuple(rows_of(each) for each in operands)
     unit = unit_of(operands, rows)
     count, columns, block = rows[0].count, rows[0].columns, rows[0].block
-    sources = {f"{each}_ptr": each for each in tensors}
+    pointers = {f"{each.name}_ptr": each for each in operands}
     values = {
-        **{f"{each}_ptr": value for each, value in tensors.items()},
+        **pointers,
         **{f"{each}_stride": row.distance // unit for each, row in zip(tensors, rows, strict=True)},
         "COLUMNS": columns // unit,
     }
     width = width_of(operands, rows) if unit == 1 else 1
-    aligned = tuple(sources) if unit * width > 1 else ()
+    aligned = tuple(pointers) if unit * width > 1 else ()
     kernel, unaligned_kernel, long_kernel = kernels
     if columns > held:
         is_forward = "out" in tensors
@@ -135,13 +135,13 @@ def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any, Any], h
         # Rows that are not aligned are read by 2 bytes, whose addresses take more.
         registers = _LONG_REGISTERS * times if is_forward and aligned else None
         return Launch.of(
-            long_kernel, (count,), values, constants, first.device, sources, aligned, registers, num_warps=warps
-        )
+            long_kernel, (count,), values, constants, first.device, aligned=aligned, maxnreg=registers, num_warps=warps
+        )  # fmt: skip
     values["ROW_COUNT"] = count
     if width > 1:
         tile = tile_of(columns, width, vectors)
         return Launch.of(
-            unaligned_kernel, (-(-count // tile["ROWS"]),), values, tile, first.device, sources, aligned,
+            unaligned_kernel, (-(-count // tile["ROWS"]),), values, tile, first.device, aligned=aligned,
             num_warps=max(THREADS, tile["LANES"]) // 32,
         )  # fmt: skip
     together = max(1, min(_ELEMENTS // block, count))
@@ -149,6 +149,6 @@ def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any, Any], h
     constants = {"BLOCK": block, "ROWS": together, "UNIT": unit, "EVEN": columns == block}
     warps = min(max(together * block // (1024 if len(tensors) == 2 else 512), 1), 32)
     return Launch.of(
-        kernel, (-(-count // together),), values, constants, first.device, sources, aligned,
+        kernel, (-(-count // together),), values, constants, first.device, aligned=aligned,
         num_warps=warps,
     )  # fmt: skip

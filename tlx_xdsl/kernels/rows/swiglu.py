@@ -177,14 +177,13 @@ def _prepared(name: str, kernels: tuple[Any, Any], tensors: dict[str, Any]) -> P
         return Prepared(named)
     rows = tuple(rows_of(each) for each in operands)
     unit = unit_of(operands, rows)
-    sources = {f"{each}_ptr": each for each in named}
-    pointers = {f"{each}_ptr": value for each, value in named.items()}
+    pointers = {f"{each.name}_ptr": each for each in operands}
     width = width_of(operands, rows)
     if unit == 1 < width and all(each.count == 1 or each.distance == each.columns for each in rows):
         count = rows[0].count * rows[0].columns
         launch = Launch.of(
             kernels[1], (-(-count // _BLOCK),), {**pointers, "COUNT": count}, {"BLOCK": _BLOCK, "WIDTH": width},
-            first.device, sources, tuple(sources), num_warps=_BLOCK // _WARP_ELEMENTS,
+            first.device, aligned=tuple(pointers), num_warps=_BLOCK // _WARP_ELEMENTS,
         )  # fmt: skip
         return Prepared(named, (launch,))
     values = {
@@ -201,8 +200,7 @@ def _prepared(name: str, kernels: tuple[Any, Any], tensors: dict[str, Any]) -> P
         values,
         {"BLOCK": block, "ROWS": together, "UNIT": unit},
         first.device,
-        sources,
-        tuple(sources) if unit > 1 else (),
+        aligned=tuple(pointers) if unit > 1 else (),
         num_warps=max(together * block // _WARP_ELEMENTS, 1),
     )
     return Prepared(named, (launch,))

@@ -6,6 +6,7 @@ import pytest
 from tests.unit import volume
 from tests.unit.kernels import references
 from tlx_xdsl.kernels.attention.backward.call import attention_backward
+from tlx_xdsl.kernels.attention.backward.config import WideBackwardConfig
 from tlx_xdsl.kernels.attention.forward import ATTENTION, attention_forward
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -94,6 +95,17 @@ def test_a_gradient_of_the_logarithms_alone():
     dq, dk, dv = gradients(ours, (q, k, v), only_lse)
     check([dq, dk], exact((q, k, v), lambda out, lse: only_lse(out, lse) + 0 * out.sum())[:2])
     assert not dv.any()
+
+
+def test_configurations_of_long_heads_in_a_compiled_graph():
+    q, k, v = problem(queries=5, keys=7, dim=136)
+    out, lse = ours(q, k, v)
+
+    def fn(q, k, v, out, lse, dout):
+        return attention_backward(q, k, v, out, lse, dout, causal=True, config=WideBackwardConfig(stages=1))
+
+    for found, wanted in zip(compiled(fn)(q, k, v, out, lse, out), fn(q, k, v, out, lse, out), strict=True):
+        assert torch.equal(found, wanted)
 
 
 WAYS = {"eager": ours, "operator": through_the_operator, "compiled": compiled(ours)}

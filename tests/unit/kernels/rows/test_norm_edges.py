@@ -81,6 +81,32 @@ def test_residual_and_what_is_added_backward():
     assert error(dx, gradients(h, weight, dout, 1e-5, True)[0] + residual.astype(np.float64)) < 8e-3
 
 
+@pytest.mark.parametrize(
+    ("columns", "dtype", "centred", "ahead", "stages"),
+    [
+        (67, BF16, False, False, 2),
+        (203, np.float16, False, False, 2),
+        (67, BF16, True, True, 3),
+        (67, np.float32, False, True, 3),
+        (259, BF16, False, True, 4),
+    ],
+)
+def test_edges_of_short_rows_with_a_residual(columns, dtype, centred, ahead, stages):
+    """Edges are loaded with their block where that was faster; a program has several blocks, the last not full."""
+    shape, dtype = (600, columns), np.dtype(dtype)
+    x, residual, weight = values(shape, dtype), values(shape, dtype, 1), values(columns, dtype, 2)
+    memory, out = with_sentinels(shape, dtype)
+    sums, h = with_sentinels(shape, dtype)
+    launch = norms.norm_launch("norm", x, weight, None, out, 1e-5, centred=centred, residual=residual, h=h)
+    assert (launch.constexprs["AHEAD"], launch.constexprs["STAGES"]) == (ahead, stages)
+    launch.interpret(jobs=1)
+    assert (h == (x.astype(np.float32) + residual.astype(np.float32)).astype(dtype)).all()
+    expected = normalised(h.astype(np.float64), 1e-5, centred)[0] * weight.astype(np.float64)
+    assert error(out, expected) < DTYPES[dtype]
+    check_sentinels(memory)
+    check_sentinels(sums)
+
+
 @pytest.mark.parametrize("centred", [False, True], ids=["rms", "layer"])
 def test_rows_that_registers_do_not_hold(monkeypatch, centred):
     monkeypatch.setattr(norms, "_HELD_UNALIGNED", 64)

@@ -35,6 +35,7 @@ from tlx_xdsl.kernels.operators import attention as operators
 from ..config import Pieces, pieces_of
 from ..operands import (
     by_name,
+    check_config,
     check_rows,
     described_heads,
     factor_of,
@@ -168,12 +169,7 @@ def _launches(
     batch, heads, queries, dim = problem.q.shape
     v_dim = problem.v.shape[3]
     wide = is_wide(dim, v_dim)
-    expected = WideBackwardConfig if wide else BackwardConfig
-    if type(config) not in (type(None), expected):
-        raise TypeError(
-            f"{NAME}: argument 'config': expected a {expected.__name__} for heads of {dim} and {v_dim} elements, "
-            f"got {config!r}"
-        )
+    check_config(NAME, config, WideBackwardConfig if wide else BackwardConfig, f"heads of {dim} and {v_dim} elements")
     chosen = config or (choose_wide_config if wide else choose_config)(dim, v_dim)
     # Of a wide head a power of two: what reads O and dO has it in one piece.
     width = 1 << (v_dim - 1).bit_length() if wide else width_of(dim, v_dim)
@@ -209,7 +205,7 @@ def _launches(
         (batch * heads, padded // ROWS),
         {
             "sums_ptr": sums,
-            "dq_ptr": problem.dq.value,
+            "dq_ptr": problem.dq,
             "strides": strides_in_units(problem.dq),
             "scale": factor,
             "HEADS": heads,

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels.calls.launching import Launch
 from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, operand
-from tlx_xdsl.kernels.calls.plans import WORKSPACE
 from tlx_xdsl.language.core import constexpr
 
 from ..operands import DTYPES, check_heads, check_lse, described_heads, strides_in_units
@@ -63,7 +62,7 @@ class Problem(NamedTuple):
         aligned: tuple[str, ...] = (),
     ) -> Launch:
         """Make a launch of the pass; `aligned` are pointers to multiples of 16 bytes."""
-        return Launch.of(kernel, grid, values, constants, self.q.device, _SOURCES, aligned)
+        return Launch.of(kernel, grid, values, constants, self.q.device, aligned=aligned)
 
     def products(
         self, kernel: Any, tiling: Tiling, of: Operand, tile: int, places: int, least: int, values: dict[str, Any]
@@ -80,7 +79,7 @@ class Problem(NamedTuple):
         values = {"grid": Grid(batch * count, count, group, queries, keys, together), **values}
         for name in kernel.arg_names:
             if name.endswith("_desc") and name not in values:
-                each = getattr(self, _SOURCES[name])
+                each = self.dout if name == "do_desc" else getattr(self, name.removesuffix("_desc"))
                 rows = tiling.block_m if each in (self.q, self.dout) else CONSUMER_KEYS
                 values[name] = described_heads(each, rows, tiling.qk.elements)
         # A causal mask hides keys after the end from all queries, where there are not more of those.
@@ -103,10 +102,10 @@ class Problem(NamedTuple):
             attention_backward_before,
             (batch * heads, blocks * block_m // ROWS),
             {
-                "out_ptr": self.out.value,
-                "dout_ptr": self.dout.value,
-                "lse_ptr": self.lse.value,
-                "dlse_ptr": None if self.dlse is None else self.dlse.value,
+                "out_ptr": self.out,
+                "dout_ptr": self.dout,
+                "lse_ptr": self.lse,
+                "dlse_ptr": self.dlse,
                 "stats_ptr": stats,
                 "sums_ptr": sums,
                 "counter_ptr": counter,
@@ -128,11 +127,3 @@ def heads_together(heads: int, tiles: int, programs: int, least: int) -> int:
     More than the programs have at a time, or `least`, would leave the L2 cache between two of their tiles.
     """
     return max(each for each in range(1, heads + 1) if heads % each == 0 and each <= max(least, programs // tiles))
-
-
-_SOURCES = {
-    **{f"{name}_desc": name for name in ("q", "k", "v", "dq", "dk", "dv")},
-    **{f"{name}_ptr": name for name in ("out", "dout", "lse", "dlse", "dq")},
-    "do_desc": "dout",
-    **dict.fromkeys(("stats_ptr", "counter_ptr", "added_ptr", "sums_ptr", "sums_desc"), WORKSPACE),
-}

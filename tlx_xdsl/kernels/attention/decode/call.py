@@ -25,7 +25,7 @@ from tlx_xdsl.kernels.calls.operands import (
     operand,
 )
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.calls.plans import Prepared
 from tlx_xdsl.kernels.operators import attention as operators
 from tlx_xdsl.language.core import constexpr
 
@@ -169,17 +169,11 @@ def _launches(named: Mapping[str, Any], asked: Asked) -> Launches:
     if k.dtype in FP8_DTYPES:
         pieces, blocks = (fp8_pieces(dim), fp8_pieces(v_dim)), fp8_blocks_for(dim, v_dim)
         rows = columns_for(count * heads // kv_heads, v_dim)
-        form = Form(decode_kernel, _SOURCES, blocks, *pieces, FP8_REGISTERS, rows, True)
+        form = Form(decode_kernel, blocks, *pieces, FP8_REGISTERS, rows, True)
         return form.launches(q, named, (keys, v_dim), asked, tuple(map(scale_strides, scales)))
     pieces, blocks = (decode_pieces(dim), decode_pieces(v_dim)), blocks_for(dim, v_dim)
-    form = Form(decode_kernel, _SOURCES, blocks, *pieces, MAX_REGISTERS[blocks.resident])
+    form = Form(decode_kernel, blocks, *pieces, MAX_REGISTERS[blocks.resident])
     return form.launches(q, named, (keys, v_dim), asked, (None, None))
-
-
-_SOURCES = {
-    "q_ptr": "q", "k_desc": "k", "v_desc": "v", "out_ptr": "out", "sums_ptr": WORKSPACE, "lengths_ptr": "lengths",
-    "table_ptr": "pages", "k_scale_ptr": "k_scale", "v_scale_ptr": "v_scale",
-}  # fmt: skip
 
 
 # --- operands ---------------------------------------------------------------------------------------------------------
@@ -264,7 +258,6 @@ class Form(NamedTuple):
     """A kernel for a long cache, and how it takes the cache and the queries (`Tiling`)."""
 
     kernel: Any
-    sources: Mapping[str, str]
     blocks: Blocks
     qk: Pieces
     v: Pieces
@@ -286,14 +279,11 @@ class Form(NamedTuple):
         `named` are its tensors, `extents` the keys of a sequence and the columns of results. A single cache serves all
         heads, as keys and as values. `strides` are further items of the kernel's strides.
         """
-        caches = {
-            name: operand(q.function, source, named[source])
-            for name, source in self.sources.items()
-            if name.endswith("_desc")
-        }
+        given = {name: None if value is None else operand(q.function, name, value) for name, value in named.items()}
+        caches = [each for name in ("k", "v", "cache") if (each := given.get(name)) is not None]
         batch, heads, count, dim = q.shape
         keys, v_dim = extents
-        kv_heads, page = caches["k_desc"].shape[1:3]
+        kv_heads, page = caches[0].shape[1:3]
         result = operand(q.function, "out", named["out"])
         check_types((q, result), DTYPES)
         check_shape(result, (batch, heads, count, v_dim), "that of 'q', with the columns of the values")
@@ -312,10 +302,14 @@ class Form(NamedTuple):
         items, rows = batch * kv_heads * tiles * splits, batch * heads * count
         sums = empty(q, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
         unit = unit_of_rows(q, result)
-        described = zip(caches.items(), (self.qk, self.v), strict=False)
+        described = zip(("k_desc", "v_desc"), caches, (self.qk, self.v), strict=False)
         arguments = {
-            **{name: named[source] for name, source in self.sources.items() if source in named},
-            **{name: described_heads(each, part, pieces.elements) for (name, each), pieces in described},
+            "q_ptr": q,
+            "out_ptr": result,
+            "lengths_ptr": given["lengths"],
+            "table_ptr": given["pages"],
+            **{f"{name}_ptr": given[name] for name in ("k_scale", "v_scale") if name in given},
+            **{name: described_heads(each, part, pieces.elements) for name, each, pieces in described},
             "sums_ptr": sums,
             "sm_scale": factor,
             "strides": (strides_of(q, unit), strides_of(result, unit), *strides),
@@ -329,23 +323,21 @@ class Form(NamedTuple):
             self.in_8_bits,
         )  # fmt: skip
         first = Launch.of(
-            self.kernel, (min(items, programs),), arguments, {"T": tiling}, q.device, self.sources,
-            ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else (), maxnreg=self.registers,
+            self.kernel, (min(items, programs),), arguments, {"T": tiling}, q.device,
+            aligned=("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else (), maxnreg=self.registers,
         )  # fmt: skip
         if sums is None:
             return Launches((first,))
-        return Launches((first, merged(q, result, sums, splits, unit, self.sources)), sums)
+        return Launches((first, merged(q, result, sums, splits, unit)), sums)
 
 
-def merged(
-    queries: Operand, result: Operand, sums: Any, splits: int, unit: int, sources: Mapping[str, str]
-) -> Launch:  # fmt: skip
+def merged(queries: Operand, result: Operand, sums: Any, splits: int, unit: int) -> Launch:
     """The launch that merges the parts of all rows in `sums`; it may start while the parts are written."""
     _, heads, count, v_dim = result.shape
     rows = result.shape[0] * heads * count
     arguments = {
         "sums_ptr": sums,
-        "out_ptr": result.value,
+        "out_ptr": result,
         "SPLITS": splits,
         "TOTAL_ROWS": rows,
         "HEADS": heads,
@@ -354,8 +346,8 @@ def merged(
         "strides": strides_of(result, unit),
     }
     parts, width = 1 << (splits - 1).bit_length(), 1 << (v_dim - 1).bit_length()
-    return Launch(
+    return Launch.of(
         merge, (rows,), arguments, {"COUNT": parts, "WIDTH": width, "UNIT": unit}, queries.device,
-        num_warps=min(32, max(4, parts * width // MERGED)), sources=sources, launch_pdl=True,
+        num_warps=min(32, max(4, parts * width // MERGED)), launch_pdl=True,
         aligned=("out_ptr", "sums_ptr") if unit > 1 else (),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tlx_xdsl.kernels.calls.launching import Launches
 from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, empty
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.calls.plans import Prepared
 from tlx_xdsl.kernels.operators import attention as operators
 
 from ..config import CONSUMER_ROWS, SHARED_BYTES, Pieces, pieces_of
@@ -127,11 +127,5 @@ ATTENTION_MLA = PlannedFunction(_NAME, _prepare, results=2, operator=operators.A
 def _launches(named: Mapping[str, Any], v_dim: int, asked: Asked) -> Launches:
     q, cache, _ = _Problem.of(named, v_dim)
     dim, keys = q.shape[3], cache.shape[2]
-    form = Form(mla_kernel, _SOURCES, blocks_for(dim), pieces_of(dim, PIECE), Pieces(PIECE, v_dim // V_DIM_STEP))
+    form = Form(mla_kernel, blocks_for(dim), pieces_of(dim, PIECE), Pieces(PIECE, v_dim // V_DIM_STEP))
     return form.launches(q, named, (keys, v_dim), asked, ())
-
-
-_SOURCES = {
-    "q_ptr": "q", "k_desc": "cache", "out_ptr": "out", "sums_ptr": WORKSPACE, "lengths_ptr": "lengths",
-    "table_ptr": "pages",
-}  # fmt: skip

@@ -8,9 +8,10 @@ from tests.unit import volume
 from tests.unit.kernels import references
 from tests.unit.kernels.references import DTYPES, heads, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.attention.config import AttentionFp8Config, choose_fp8_config
+from tlx_xdsl.kernels.attention.config import AttentionConfig, AttentionFp8Config, choose_fp8_config
 from tlx_xdsl.kernels.attention.forward import attention_forward, attention_fp8_launch
 from tlx_xdsl.kernels.attention.fp8.values import attention_fp8_values
+from tlx_xdsl.kernels.attention.varlen import attention_varlen
 
 E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
 
@@ -165,6 +166,17 @@ def test_the_configuration_follows_the_head():
     assert not choose_fp8_config(64, False).all_heads
     with pytest.raises(ValueError, match="expected heads of 64 or 128 elements, got 96"):
         choose_fp8_config(96, False)
+
+
+def test_a_configuration_for_tensors_of_other_bits():
+    q, half = np.ones((1, 1, 8, 64), E4M3), np.ones((1, 1, 8, 64), np.float16)
+    with pytest.raises(TypeError, match=r"'config': expected an AttentionFp8Config for tensors of fp8e4nv, got Att"):
+        attention_forward(q, q, q, config=AttentionConfig(2, 240))
+    text = r"argument 'config': expected an AttentionConfig for tensors of fp16, got AttentionFp8Config\("
+    with pytest.raises(TypeError, match=f"attention_forward: {text}"):
+        attention_forward(half, half, half, config=choose_fp8_config(64, False))
+    with pytest.raises(TypeError, match=f"attention_varlen: {text}"):
+        attention_varlen(half[0], half[0], half[0], np.array([0, 1], np.int32), config=choose_fp8_config(64, False))
 
 
 def changed(dtype=E4M3, **others):
