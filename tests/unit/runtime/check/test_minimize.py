@@ -6,7 +6,9 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.analysis.protocol.prove import Proof, Requirement
 from tlx_xdsl.runtime.check.minimize import minimize
+from tlx_xdsl.runtime.check.report import ProofAt
 from tlx_xdsl.runtime.check.run import subject_of
 from tlx_xdsl.tools.tlx import main
 
@@ -94,6 +96,14 @@ def test_what_a_loop_without_turns_needs_is_not_proved_redundant():
     assert "turns at least once; else: this reads 'first[0]', and nothing orders it after" in str(wait)
     needed = [each.what[0].text for each in found("empty", sizes=(0, 1)).deletions if each.wrong is not None]
     assert "tlx.barrier_wait(begun[0], 0)" in needed
+
+
+def test_a_proof_on_conditions_says_so_first():
+    plain = Proof("ring", "proved", None, 3, 0.0)
+    held = Proof("ring", "proved", None, 3, 0.0, required=(Requirement("ring.py:3:5", None),))
+    said = "the synchronisation of 'ring' in shared memory is "
+    assert str(ProofAt({}, plain)).startswith(f"{said}proved for all trip counts (3 states")
+    assert str(ProofAt({}, held)).startswith(f"{said}proved on conditions for all trip counts (3 states")
 
 
 def test_a_barrier_is_redundant_as_a_whole():
