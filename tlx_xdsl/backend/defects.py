@@ -102,7 +102,7 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         "mended",
         _TEXT,
-        (r"uses the result of a wgmma that was not waited for",),
+        (r"uses the result of a wgmma that was not waited for[\s\S]*'wgmma\.mma_async\S*k\d+\.f16\.",),
     ),
     Defect(
         "tensor_memory_read_in_loop",

@@ -208,9 +208,9 @@ class Wave:
         misuse = self.program.misuses.get(number)
         if misuse is not None and self.machine.compares:
             cohort.at = misuse.at
-            instructions = self.program.function.instructions
-            where = describe(self.program.module, instructions[misuse.other])
-            trap = Trap(misuse.message, (f"the other is at {where}",), PtxRace)
+            other = self.program.function.instructions[misuse.other]
+            where = describe(self.program.module, other)
+            trap = Trap(misuse.message, (f"the other is '{other.opcode}' at {where}",), PtxRace)
             if not self.passes_over(trap):
                 raise trap
         return self.program.function_of(number)

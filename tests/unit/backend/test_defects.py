@@ -139,6 +139,13 @@ def test_causes():
     # 3.6.0 does not have it, and what is unknown has no cause.
     assert cause_of(said, "3.6.0") is None
     assert cause_of("load out of bounds: 4 bytes at byte 240 of 'x', which has 240", "3.7.1") is None
+    # Sums of fp32 are another matter than those of fp16, though the machine says the same of them.
+    said = "this uses the result of a wgmma that was not waited for\n"
+    said += "the other is 'wgmma.mma_async.sync.aligned.m64n64k16.{}'"
+    assert cause_of(said.format("f32.f16.f16"), "3.7.1") is None
+    found = cause_of(said.format("f16.f16.f16"), "3.7.1")
+    assert found is not None
+    assert found.name == "half_sums_in_flight"
 
 
 # --- PTX, cut down by hand --------------------------------------------------------------------------------------------

@@ -120,7 +120,8 @@ def _at(
     arrays = Arrays(launch.arrays)
     before = arrays.state()
     is_said = any(each.rule == DEPENDENT for each in (*report.findings, *report.remarks))
-    look = _Look(launch, settings, lambda: module_at(scope.sizes), wanted.limit, recorded, before, is_said)
+    warned = next((each.diagnostic for each in report.findings if each.rule == "warning"), None)
+    look = _Look(launch, settings, lambda: module_at(scope.sizes), wanted.limit, recorded, before, is_said, warned)
     findings: list[Finding] = []
     remarks: list[Finding] = []
     final = ""
@@ -160,6 +161,8 @@ class _Look:
     """What the arrays held before the first run."""
     is_said: bool
     """Whether it is said already that the launch begins too early for one before it."""
+    warned: Diagnostic | None
+    """The first warning of the interpreter, such as of a copy that nothing has waited for."""
 
     def found(self) -> tuple[list[tuple[Diagnostic, str]], str]:
         """Return what is wrong, each with its rule; and why the run did not get to its end, empty where it did.
@@ -178,7 +181,7 @@ class _Look:
             name, compared = wrong
             place, *others = (*compared.writers, None)
             notes = [Note(f"also written at {each}", each) for each in others if each is not None]
-            rule = "stock" if self._promise() is None else "fault"
+            rule = "fault" if self._is_doubted() else "stock"
             found.append((Diagnostic("error", compared.sentence(name), place, (*notes, *self._stock(None))), rule))
         return found, final
 
@@ -207,7 +210,7 @@ class _Look:
                 notes = [f"whose fault it is is not known: the interpreter can't run the kernel: {_line(unknown)}"]
             else:
                 notes = self._stock(fault)
-                rule = rule if defect_of(fault) is None and self._promise() is not None else "stock"
+                rule = rule if defect_of(fault) is None and self._is_doubted() else "stock"
                 if mended and kind_of(fault) not in mended:
                     notes.append(Note("tlx_xdsl's own compile of this kernel has it right", is_remedy=True))
             yield Diagnostic("error", fault.message, fault.location, (*fault.notes, *notes)), rule
@@ -222,6 +225,8 @@ class _Look:
             if defect.mended_in:
                 notes.append(Note(f"use Triton {defect.mended_in} or later", is_remedy=True))
             return notes
+        if self.warned is not None:
+            return [f"perhaps the kernel's own fault: the interpreter warns: {_line(self.warned)}"]
         who = f"stock Triton {version}"
         if not is_stock(self.module()):
             who += ", or what tlx_xdsl gives it,"
@@ -229,6 +234,10 @@ class _Look:
             where += f", but promises something of its numbers at {promise}: unless that does not hold"
             return [Note(f"{where}, {who} is at fault", promise)]
         return [f"{where}: {who} is at fault; it is no known defect, please report it"]
+
+    def _is_doubted(self) -> bool:
+        """Return whether the kernel itself may be wrong, though no run before has a fault."""
+        return self.warned is not None or self._promise() is not None
 
     def _promise(self) -> SourceLocation | None:
         """The first place where the kernel says what the compiler can't see and the interpreter does not check."""
@@ -255,5 +264,5 @@ class _Look:
         return {("", ""), *map(kind_of, self._run({"stage": PTX, "mends": True}).faults)}
 
 
-def _line(error: CompilationError) -> str:
-    return f"{'' if error.location is None else f'{error.location}: '}{error.message}"
+def _line(said: CompilationError | Diagnostic) -> str:
+    return f"{'' if said.location is None else f'{said.location}: '}{said.message}"

@@ -18,7 +18,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.protocol.prove import Proof, prove
+from tlx_xdsl.analysis.protocol.prove import Proof, Requirement, prove
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import Kind, Sync, accesses_of, effects_of, sync_of
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
@@ -49,6 +49,8 @@ class Deletion:
     """The proof of what is left, where the whole is proved, too."""
     never_runs: bool = False
     """Whether no run has come to any of it."""
+    required: tuple[Requirement, ...] = ()
+    """Conditions of the proof that the proof of the whole kernel lacks."""
 
     @property
     def blind(self) -> str:
@@ -58,7 +60,7 @@ class Deletion:
     @property
     def is_proved(self) -> bool:
         """Return whether it is redundant for all trip counts."""
-        return self.wrong is None and bool(self.proof) and not self.blind and not self.never_runs
+        return self.wrong is None and bool(self.proof) and not (self.blind or self.never_runs or self.required)
 
     def __str__(self) -> str:
         """Return where it is, and the verdict."""
@@ -78,6 +80,8 @@ class Deletion:
             return f"perhaps redundant, it never runs at {'this size' if self.sizes == 1 else 'these sizes'}"
         if self.blind:
             return f"perhaps redundant, {found}, but {self.blind}"
+        if self.required:
+            return f"perhaps redundant, {found}, but only {self.required[0]}"
         if self.proof:
             turns = f"loops of {', '.join(self.proof.constants)}" if self.proof.constants else "all trip counts"
             return f"redundant, proved for {turns}; {found}"
@@ -164,14 +168,16 @@ class _Search:
             return Deletion(what, report.findings[0].diagnostic, report.runs)
         if (other := self._differs(change)) is not None:
             return Deletion(what, other, report.runs)
-        proof = None
+        proof, required = None, ()
         if self.proof:
             module = self.subject.module(self.sizes[-1])
             delete(module, what)
             proof = self._proof(module)
+            known = {each.loop for each in self.proof.required}
+            required = tuple(each for each in proof.required if each.loop not in known) if proof else ()
         exhaustive = not any(case.unexplored for case in report.cases)
         sizes = len({str(case.sizes) for case in report.cases})
-        return Deletion(what, None, report.runs, sizes, exhaustive, proof, not self._comes_to(what))
+        return Deletion(what, None, report.runs, sizes, exhaustive, proof, not self._comes_to(what), required)
 
     def _comes_to(self, what: tuple[Deleted, ...]) -> bool:
         """Return whether a run at one of the sizes comes to one of these operations."""

@@ -127,7 +127,7 @@ class ProofAt:
             return f"{reason}\nthe synchronisation of {which} is {self.answer} ({spent})"
         if isinstance(proof, RanksProof):
             return "\n".join(proof.lines(which, spent))
-        lines = [f"the synchronisation of {which} in shared memory is proved for {self._turns} ({spent})"]
+        lines = [f"the synchronisation of {which} in shared memory is {self.answer} for {self._turns} ({spent})"]
         for each in proof.required:
             lines.append(f"  {each}")
         lines.append(f"  proved: {'; '.join(PROVED)}")

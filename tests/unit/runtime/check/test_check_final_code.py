@@ -177,6 +177,28 @@ def test_the_kernels_own_fault_comes_first():
     assert tlx_xdsl.check(overwritten, 1, x, out, True, seconds=0, stages=("ptx",))
 
 
+@tlx_xdsl.jit
+def loaded(src, LOADS: tl.constexpr):
+    """LOADS tiles on their way, of which the kernel waits for one."""
+    tiles, full = tlx.local_alloc((64, 64), tl.float16, 2), tlx.alloc_barriers(2)
+    for t in tl.static_range(LOADS):
+        tlx.barrier_expect_bytes(full[t], 64 * 64 * 2)
+        tlx.async_descriptor_load(src, tiles[t], [0, 0], full[t])
+    tlx.barrier_wait(full[0], 0)
+
+
+def test_what_the_interpreter_warns_of_is_not_blamed_on_stock():
+    tile = tlx_xdsl.TensorDescriptor.from_tensor(np.ones((64, 64), np.float16), [64, 64])
+    assert tlx_xdsl.check(loaded, 1, tile, 1, seconds=0)
+    warning, fault = tlx_xdsl.check(loaded, 1, tile, 2, seconds=0).findings
+    assert "no task has waited for phase 0 of 'full[1]'" in warning.diagnostic.message
+    assert fault.rule == "fault"
+    assert fault.diagnostic.message.startswith("the CTA ends, and nothing orders that after its shared memory")
+    assert "perhaps the kernel's own fault: the interpreter warns: " in str(fault)
+    assert "no task has waited" in str(fault)
+    assert "stock Triton" not in str(fault)
+
+
 def test_a_fault_of_our_passes_is_said_to_be_one(monkeypatch):
     report_of = final_code._Look._report_of
 

@@ -6,7 +6,9 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.analysis.protocol.prove import Proof, Requirement
 from tlx_xdsl.runtime.check.minimize import minimize
+from tlx_xdsl.runtime.check.report import ProofAt
 from tlx_xdsl.runtime.check.run import subject_of
 from tlx_xdsl.tools.tlx import main
 
@@ -21,17 +23,20 @@ def ring(src, dst, T, EXTRA: tl.constexpr):
     """Tiles through a ring of two; EXTRA says what is redundant."""
     tiles = tlx.local_alloc((16, 16), tl.float32, 2)
     full, empty = tlx.alloc_barriers(2), tlx.alloc_barriers(2)
-    begun = tlx.alloc_barriers(1)
+    begun, first = tlx.alloc_barriers(1), tlx.local_alloc((16, 16), tl.float32, 1)
     with tlx.async_tasks():
         with tlx.async_task("default"):
-            if EXTRA == "start":
+            if EXTRA == "empty":
+                tlx.local_store(first[0], tl.zeros((16, 16), tl.float32))
+                tlx.fence_async_shared()
+            if EXTRA == "start" or EXTRA == "empty":
                 tlx.barrier_arrive(begun[0])
             for t in range(T):
                 tlx.barrier_wait(empty[t % 2], (t // 2) & 1 ^ 1)
                 tlx.barrier_expect_bytes(full[t % 2], 16 * 16 * 4)
                 tlx.async_descriptor_load(src, tiles[t % 2], [t * 16, 0], full[t % 2])
         with tlx.async_task(num_warps=4):
-            if EXTRA == "start":
+            if EXTRA == "start" or EXTRA == "empty":
                 tlx.barrier_wait(begun[0], 0)
             if EXTRA == "threads":
                 tl.debug_barrier()
@@ -44,6 +49,9 @@ def ring(src, dst, T, EXTRA: tl.constexpr):
                 if EXTRA == "fence":
                     tlx.fence_async_shared()
                 tlx.barrier_arrive(empty[t % 2])
+            if EXTRA == "empty":
+                tlx.async_descriptor_store(dst, first[0], [0, 0])
+                tlx.async_descriptor_store_wait(0)
 
 
 def found(extra, sizes=(1, 5)):
@@ -77,6 +85,25 @@ def test_a_second_wait_is_redundant_and_that_is_proved():
     assert all(each.is_proved for each in result.redundant)
     assert "redundant, proved for all trip counts; no finding in 4 runs at 2 sizes" in str(result)
     assert result.together is None
+
+
+def test_what_a_loop_without_turns_needs_is_not_proved_redundant():
+    """The first tile orders what came before it, too; without tiles only the wait does."""
+    result = found("empty")
+    (wait, *_) = [each for each in result.redundant if each.what[0].text == "tlx.barrier_wait(begun[0], 0)"]
+    assert not wait.is_proved
+    assert "perhaps redundant, no finding in 4 runs at 2 sizes, but only where the loop at " in str(wait)
+    assert "turns at least once; else: this reads 'first[0]', and nothing orders it after" in str(wait)
+    needed = [each.what[0].text for each in found("empty", sizes=(0, 1)).deletions if each.wrong is not None]
+    assert "tlx.barrier_wait(begun[0], 0)" in needed
+
+
+def test_a_proof_on_conditions_says_so_first():
+    plain = Proof("ring", "proved", None, 3, 0.0)
+    held = Proof("ring", "proved", None, 3, 0.0, required=(Requirement("ring.py:3:5", None),))
+    said = "the synchronisation of 'ring' in shared memory is "
+    assert str(ProofAt({}, plain)).startswith(f"{said}proved for all trip counts (3 states")
+    assert str(ProofAt({}, held)).startswith(f"{said}proved on conditions for all trip counts (3 states")
 
 
 def test_a_barrier_is_redundant_as_a_whole():
