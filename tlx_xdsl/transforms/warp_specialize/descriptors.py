@@ -179,7 +179,7 @@ class _Former:
             return
         if is_set(access, "isVolatile"):
             raise NoBoxError("it is volatile")
-        if access.mask is not None and access.other is not None and not _is_zero(access.other):
+        if access.mask is not None and access.other is not None and not gives_zero(access.other):
             raise NoBoxError("TMA gives 0 outside of a tensor, and this load another value")
         if boundaries_of(access) and padding_of(access) not in (None, PaddingOption.PAD_ZERO):
             raise NoBoxError("TMA gives 0 outside of a tensor, and this load NaN")
@@ -298,10 +298,11 @@ def _is_wanted(access: _Access) -> bool:
     return loop is not None
 
 
-def _is_zero(value: SSAValue) -> bool:
+def gives_zero(value: SSAValue) -> bool:
+    """Return whether a value is zeros."""
     op = value.owner
     if isinstance(op, _OF_ZERO):
-        return _is_zero(op.operands[0])
+        return gives_zero(op.operands[0])
     if not isinstance(op, upstream.ConstantOp):
         return False
     if isinstance(op.value, DenseIntOrFPElementsAttr):
