@@ -90,6 +90,8 @@ from .thread_copies import carries_replica, copies_of_replicas, note_copy, note_
 MOST_REGISTERS = {8: 240, 12: 160}
 """Registers of each thread of two or three warp groups, by their warps, beside a producer that keeps 24 or 32: together
 those of a multiprocessor."""
+REGISTERS_BESIDE_COPIES = {8: 216, 12: 144}
+"""The same beside a producer whose threads copy: it keeps 72 or 80, and with 24 it would spill addresses."""
 MOST_SLOTS = 4
 """Slots of a ring: more hide no more latency on an H200."""
 RESERVED_BYTES = 4096
@@ -160,7 +162,7 @@ class _Former:
         for ring in rings:
             memory.update(dict.fromkeys(ring.fillings, self._allocate(ring, start)))
         plan = _Plan(loads, copied, memory, inner, outside)
-        op = self._tasks(self._producer(plan), self._consumer(plan))
+        op = self._tasks(plan)
         op.location = loads[0].location
         while (first := start.block.first_op) is not None:
             first.detach()
@@ -519,22 +521,21 @@ class _Former:
         drop_idle(code.block)
         return Region(code.block)
 
-    def _tasks(self, producer: Region, consumer: Region) -> ttg.WarpSpecializeOp:
+    def _tasks(self, plan: _Plan) -> ttg.WarpSpecializeOp:
+        producer, consumer = self._producer(plan), self._consumer(plan)
         warps = self.module.attributes.get("ttg.num-warps")
         given = warps.value.data if isinstance(warps, IntegerAttr) else 4
         consumers = self.options.num_warps or (4 if self.replicas > 1 else given)
         op = ttg.WarpSpecializeOp.build_with([], [consumers], producer, [consumer])
-        if registers := self.options.registers or self._registers(consumers * self.replicas):
+        most = REGISTERS_BESIDE_COPIES if plan.copied else MOST_REGISTERS
+        target = module_target(self.module)
+        chosen = most.get(consumers * self.replicas, 0) if target is not None and target.has(Feature.WGMMA) else 0
+        if registers := self.options.registers or chosen:
             op.properties["requestedRegisters"] = DenseArrayBase.from_list(i32, [registers])
         if self.replicas > 1:
             op.attributes[REPLICAS] = DenseArrayBase.from_list(i32, [self.replicas])
         self.module.attributes["ttg.num-warps"] = IntegerAttr(4, i32)
         return op
-
-    def _registers(self, warps: int) -> int:
-        """Registers of each thread of so many warps of consumers; 0 to leave them to the compiler."""
-        target = module_target(self.module)
-        return MOST_REGISTERS.get(warps, 0) if target is not None and target.has(Feature.WGMMA) else 0
 
 
 @dataclass(frozen=True)
