@@ -67,7 +67,7 @@ from .accesses.boxes import UNBOUNDED, Box, NoBoxError, form_box, is_at_most, si
 from .accesses.division import Side
 from .accesses.emission import Emission
 from .accesses.facts import Facts
-from .slices import writes_memory
+from .slices import Slice, writes_memory
 from .tasks_of import NOTE
 
 _Access = tt.LoadOp | tt.StoreOp
@@ -116,7 +116,14 @@ class _Former:
 
     def run(self) -> None:
         """Rewrite the function."""
-        accesses = [access for access in ops_of(self._function, tt.LoadOp, tt.StoreOp) if _is_wanted(access)]
+        loads = ops_of(self._function, tt.LoadOp)
+        # What says where others lie is loaded by all who ask for it.
+        places = Slice(each for each in loads if len(shape_of_block(each)) > 1).values
+        accesses = [
+            access
+            for access in ops_of(self._function, tt.LoadOp, tt.StoreOp)
+            if _is_wanted(access) and places.isdisjoint(access.results)
+        ]
         written = self._written()
         plans: list[_Plan] = []
         for access in accesses:

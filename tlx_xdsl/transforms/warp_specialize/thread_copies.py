@@ -45,12 +45,10 @@ def why_no_copy(load: tt.LoadOp, infos: Mapping[SSAValue, AxisInfo]) -> str | No
     if load.other is not None and not gives_zero(load.other):
         return "cp.async writes 0 where the mask is false, and this load gives another value"
     axis, elements = elements_at_a_time(load.ptr, load.mask, infos, PRODUCER_WARPS)
-    bits = elements * element_bits(scalar_type(load.result.type))
-    if bits < LEAST_BITS:
-        return f"a thread would copy {bits} bits at a time, and cp.async copies at least {LEAST_BITS}"
     if axis != 1:
-        return "its columns lie side by side in memory, and the buffer's rows"
-    return None
+        return "elements of its columns lie side by side in memory, and in the buffer those of its rows"
+    bits = elements * element_bits(scalar_type(load.result.type))
+    return None if bits >= LEAST_BITS else f"a thread would copy {bits} bits at a time, and the least are {LEAST_BITS}"
 
 
 def note_copy(load: tt.LoadOp) -> None:
