@@ -87,7 +87,7 @@ class Ring:
 
     @property
     def arrivals(self) -> int:
-        """How many say that a slot is full: the thread that TMA's bytes are expected by, and one after the others."""
+        """The number of arrivals that fill a slot: one with the bytes of TMA, one after what threads write."""
         return len({part.by_threads for part in self.parts})
 
     def slot_bytes(self, replicas: int, *, by_threads: bool = False) -> int:

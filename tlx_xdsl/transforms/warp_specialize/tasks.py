@@ -75,7 +75,7 @@ from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.targets import Feature, target_named
 
 from ..captures import isolate
-from ..rewriting import Pass
+from ..rewriting import Pass, constant
 from .copying import Code, Copier, Point
 from .early_loads import check_early, may_come_early
 from .growth import growth
@@ -554,7 +554,7 @@ class _Plan:
     loads: Sequence[Load]
     """The loads that the producer does."""
     copied: Mapping[Operation, Sequence[tt.LoadOp]]
-    """Of each load that threads copy, those that fill its buffers."""
+    """The loads that fill the buffers of each one that threads copy."""
     memory: Mapping[Filling, _Memory]
     inner: Sequence[Operation]
     """The operations of the kernel that the tasks do."""
@@ -569,9 +569,10 @@ def _copy(code: Code, load: tt.LoadOp, values: Mapping[SSAValue, SSAValue], buff
     """Start the copy of a block by `cp.async`; return its token."""
     pointers, mask = load.ptr, load.mask
     pointers, mask = values.get(pointers, pointers), None if mask is None else values.get(mask, mask)
+    zeros = None if mask is None else code.value(constant(0, load.result.type))
     properties = {"cachePolicy": load.cache_policy, "isVolatile": BoolAttr.from_bool(False), "contiguity": _ONE}
     copy = ttg.AsyncCopyGlobalToLocalOp(
-        operands=[pointers, buffer, mask, None], properties=properties, result_types=[ttg.AsyncTokenType()]
+        operands=[pointers, buffer, mask, zeros], properties=properties, result_types=[ttg.AsyncTokenType()]
     )
     copy.attributes[NOTE] = load.attributes[NOTE]
     return code.value(copy, f"{load.result.name_hint or 'block'}_copy")
