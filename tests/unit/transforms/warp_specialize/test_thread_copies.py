@@ -12,7 +12,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 from tests.gallery.plain import matmul_gathered
 from tests.gallery.plain.family import Problem
-from tests.gallery.plain.numpy_arrays import NumpyArrays
+from tests.gallery.plain.numpy_arrays import NumpyArrays, check as check_values, expected as reference_of
 from tests.gallery.plain.specialized import make
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.runtime.check.run import check
@@ -176,6 +176,15 @@ def test_four_slots_are_proved(gathered, tmp_path):
 @pytest.mark.parametrize("case", WRONG)
 def test_changes_of_the_synchronisation_are_refuted(gathered, case, tmp_path):
     assert proof_of(changed(gathered, tmp_path, *WRONG[case]), gathered.specialization).answer == "refuted"
+
+
+def test_the_final_code_is_right(gathered):
+    """The oracle is numpy; the PTX machine also looks for unordered accesses."""
+    constants = {"BLOCK_M": 128, "BLOCK_N": 64, "BLOCK_K": 64}
+    wanted = matmul_gathered.FAMILY.make({"M": 144, "N": 80, "K": 336, "rows": 50}, NumpyArrays(), constants)
+    grid, args = gathered.arguments(wanted.grid, **wanted.arguments, **constants)
+    assert not gathered.kernel.interpret(grid, *args, stage="ptx", **gathered.options).warnings
+    check_values(wanted, reference_of(wanted), matmul_gathered.FAMILY.tolerance)
 
 
 @pytest.mark.parametrize("fenced", [True, False])
