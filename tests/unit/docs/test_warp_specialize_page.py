@@ -24,7 +24,7 @@ def test_a_page_without_a_kernel_is_no_page():
 
 
 def test_the_loop_of_copies_is_as_the_compiler_writes_it():
-    """Without the comments of the source."""
+    """Compare the page with the source without its comments."""
     table = matmul_gathered.TLX_COMPILE["matmul_gathered"]
     decisions = Decisions(groups=1, persistent=False)
     made = warp_specialized(matmul_gathered.matmul_gathered, table["signature"], table["constexprs"], decisions)

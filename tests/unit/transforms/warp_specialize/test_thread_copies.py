@@ -189,7 +189,7 @@ def test_the_final_code_is_right(gathered):
 
 @pytest.mark.parametrize("fenced", [True, False])
 def test_the_fence_is_the_writers(gathered, fenced, tmp_path):
-    """Only a fence after the wait lets the tensor cores see what threads have copied."""
+    """Check that without the fence after the wait, tensor cores may miss what threads have copied."""
     kernel = changed(gathered, tmp_path, *([] if fenced else [(FENCED, FENCED.partition("\n")[0] + "\n")]))
     family = matmul_gathered.FAMILY
     wanted = family.make({"M": 128, "N": 64, "K": 320, "rows": 50}, NumpyArrays(), {"BLOCK_M": 128, "BLOCK_N": 64})
