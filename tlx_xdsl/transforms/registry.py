@@ -70,6 +70,7 @@ _MODULES = {
     "tlx-storage-budget": "transforms.storage_alias.budget",
     "tlx-print-ttgir-to-tlx": "decompile.print_ttgir_to_tlx",
     "tlx-ws-async-dots": "transforms.warp_specialize.products.dots",
+    "tlx-ws-delay-arrivals": "transforms.warp_specialize.delay_arrivals",
     "tlx-ws-delay-scales": "transforms.warp_specialize.delay_scales",
     "tlx-ws-form-descriptors": "transforms.warp_specialize.descriptors",
     "tlx-ws-form-tasks": "transforms.warp_specialize.tasks",

@@ -13,8 +13,8 @@ from tlx_xdsl import TensorDescriptor
 from tlx_xdsl.runtime.specialize.specialized import warp_specialized
 from tlx_xdsl.transforms.warp_specialize.specialize import Decisions
 
-SOME = ["delta_state", "matmul_persistent"]
-"""One consumer with several loops, and a loop over tiles whose end is staged."""
+SOME = ["delta_state", "matmul_gathered", "matmul_persistent"]
+"""One consumer with several loops, copies of threads, and a loop over tiles whose end is staged."""
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES) if volume.is_full() else SOME)

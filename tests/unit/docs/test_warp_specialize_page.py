@@ -5,7 +5,9 @@ from dataclasses import fields
 from typing import get_args
 
 from benchmarks.compile import specialised
+from tests.gallery.plain import matmul_gathered
 from tlx_xdsl.runtime.specialize.settings import By
+from tlx_xdsl.runtime.specialize.specialized import warp_specialized
 from tlx_xdsl.transforms.warp_specialize.specialize import Decisions
 
 TEXT = specialised.PAGE.read_text(encoding="utf-8")
@@ -19,6 +21,15 @@ def test_a_page_without_a_kernel_is_no_page():
     assert all(
         TEXT.count(f"<!-- {kind} {name} -->") == 1 for name in specialised.SHOWN for kind in ("plain", "specialised")
     )
+
+
+def test_the_loop_of_copies_is_as_the_compiler_writes_it():
+    """Compare the page with the source without its comments."""
+    table = matmul_gathered.TLX_COMPILE["matmul_gathered"]
+    decisions = Decisions(groups=1, persistent=False)
+    made = warp_specialized(matmul_gathered.matmul_gathered, table["signature"], table["constexprs"], decisions)
+    (block,) = re.findall(r"<!-- gathered loop -->\n```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    assert block in re.sub(r"^ *#.*\n", "", made.source, flags=re.MULTILINE)
 
 
 def test_all_decisions_and_choosers_are_listed():

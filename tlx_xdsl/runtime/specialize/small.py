@@ -72,9 +72,9 @@ def _small(grid: Grid, named: Mapping[str, Any], sizes: Sequence[int]) -> SmallL
     numbers = {name: value for name, value in named.items() if type(value) is int}
     constants = {unwrapped(value) for value in named.values() if is_constant(value)}
     known = _Smaller([each for found in arrays.values() for each in found.shape], constants, sizes)
-    if any(found.dtype.kind in "iu" and found.count > 1 for found in arrays.values()):
-        # What they hold may be places in the other arrays.
-        known = _Smaller((), constants, sizes)
+    places = [name for name, found in arrays.items() if found.dtype.kind in "iu" and found.count > 1]
+    if places:
+        known = _Smaller(_never_counted(arrays, named, places), constants, sizes)
     made = {name: found.smaller(known) for name, found in arrays.items()}
     if sum(each.count for each in made.values()) > MOST_ELEMENTS:
         known.shrink(made)
@@ -92,6 +92,13 @@ def _small(grid: Grid, named: Mapping[str, Any], sizes: Sequence[int]) -> SmallL
             arguments[name] = value
     programs = grid_of(grid, {name: unwrapped(value) for name, value in arguments.items()})
     return SmallLaunch(_few(programs), arguments)
+
+
+def _never_counted(arrays: Mapping[str, _Extents], named: Mapping[str, Any], places: Sequence[str]) -> Sequence[int]:
+    """Return the extents in which no array of integers may count: each holds a number that is larger."""
+    least = min(int(_host_copy(_base(named[name])).max(initial=0)) for name in places)
+    own = {extent for name in places for extent in arrays[name].shape}
+    return [each for found in arrays.values() for each in found.shape if each < least and each not in own]
 
 
 class _Smaller:
@@ -162,7 +169,7 @@ class _Extents:
 
     def filled(self, value: Any, seed: int) -> Any:
         """An array of this form with random numbers, or with what the array of integers holds."""
-        base = value.base if is_descriptor(value) else value
+        base = _base(value)
         reach = 1 + sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
         if not self.count:
             array = np.zeros(self.shape, self.dtype)
@@ -211,6 +218,10 @@ def _few(programs: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def _base(value: Any) -> Any:
+    return value.base if is_descriptor(value) else value
 
 
 def _is_array(value: Any) -> bool:

@@ -20,6 +20,7 @@ ttg.local_store %v, %b : tensor<256xf16> -> !ttg.memdesc<256xf16, #shared, #smem
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeGuard, cast
 
 from xdsl.dialects.arith import ConstantOp
@@ -32,7 +33,7 @@ from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.analysis.module_attrs import num_warps
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base import layout_of, pointee_type, tensor_type
-from tlx_xdsl.layouts.encodings import BlockedLayout, SwizzledSharedLayout
+from tlx_xdsl.layouts.encodings import SwizzledSharedLayout
 from tlx_xdsl.text.diagnostics import report_remark
 
 from ..rewriting import Pass, insert_before, ops_of
@@ -57,7 +58,7 @@ class LegalizeAsyncCopiesPass(Pass):
             for inner, its_warps in warps:
                 if not _may_be_narrow(inner):
                     continue
-                bits = _bits_at_a_time(inner, infos, its_warps)
+                bits = _bits_of_copy(inner, infos, its_warps)
                 if bits < LEAST_BITS and _is_only_waited_for(inner.token):
                     _make_synchronous(inner, bits)
 
@@ -66,14 +67,19 @@ def _may_be_narrow(op: Operation) -> TypeGuard[ttg.AsyncCopyGlobalToLocalOp]:
     return isinstance(op, ttg.AsyncCopyGlobalToLocalOp) and ttg.memdesc_type(op.result.type).element_bits < LEAST_BITS
 
 
-def _bits_at_a_time(copy: ttg.AsyncCopyGlobalToLocalOp, infos: dict[SSAValue, AxisInfo], warps: int) -> int:
-    """Bits that one instruction can copy, as upstream Triton computes it: elements that are adjacent on both sides."""
-    layout = coalesced_layout(copy.src, infos[copy.src], warps)
-    assert isinstance(layout, BlockedLayout)
+def elements_at_a_time(
+    pointers: SSAValue, mask: SSAValue | None, infos: Mapping[SSAValue, AxisInfo], warps: int
+) -> tuple[int, int]:
+    """Return the dimension along which a thread copies, and how many elements of it are adjacent in memory."""
+    layout = coalesced_layout(pointers, infos[pointers], warps)
     fastest = layout.order[0]
     elements = layout.size_per_thread[fastest]
-    if copy.mask is not None:
-        elements = min(elements, infos[copy.mask].constancy[fastest])
+    return fastest, elements if mask is None else min(elements, infos[mask].constancy[fastest])
+
+
+def _bits_of_copy(copy: ttg.AsyncCopyGlobalToLocalOp, infos: Mapping[SSAValue, AxisInfo], warps: int) -> int:
+    """Bits that one instruction can copy, as upstream Triton computes it: elements that are adjacent on both sides."""
+    _, elements = elements_at_a_time(copy.src, copy.mask, infos, warps)
     buffer = ttg.memdesc_type(copy.result.type)
     shared = layout_of(buffer.encoding)
     if isinstance(shared, SwizzledSharedLayout) and shared.max_phase > 1:

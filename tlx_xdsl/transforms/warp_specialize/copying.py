@@ -6,7 +6,7 @@ is the count before the loop plus the number of the turn; elsewhere loops and br
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
@@ -105,6 +105,8 @@ class Copier:
     """Write the most that the bound of a loop is in any copy of the task; None where all copies have the same."""
     releases: Mapping[Operation, Point] | None = None
     """What stands for points in the turns that other copies have more; None for a task that does these."""
+    carried: Collection[CountKey] = ()
+    """Counts that loops carry in any case."""
 
     def block(
         self, source: Block, code: Code, values: dict[SSAValue, SSAValue], counts: dict[CountKey, SSAValue]
@@ -154,10 +156,12 @@ class Copier:
         return found
 
     def _is_counted_on(self, op: scf.ForOp, key: CountKey) -> bool:
-        """True if what the count is after a loop matters, and follows from the loop's bounds by a division only.
+        """True if what the count is after a loop matters, and follows from the loop's bounds by a division at most.
 
         Such a count is carried: then nothing has to be known of how the turns follow from the bounds.
         """
+        if key in self.carried:
+            return True
         around = op.parent_op()
         if isinstance(around, scf.ForOp):
             counts_up = constant_integer(op.lb) == 0 and constant_integer(op.step) == 1

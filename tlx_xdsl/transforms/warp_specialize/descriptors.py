@@ -67,7 +67,7 @@ from .accesses.boxes import UNBOUNDED, Box, NoBoxError, form_box, is_at_most, si
 from .accesses.division import Side
 from .accesses.emission import Emission
 from .accesses.facts import Facts
-from .slices import writes_memory
+from .slices import Slice, writes_memory
 from .tasks_of import NOTE
 
 _Access = tt.LoadOp | tt.StoreOp
@@ -116,7 +116,14 @@ class _Former:
 
     def run(self) -> None:
         """Rewrite the function."""
-        accesses = [access for access in ops_of(self._function, tt.LoadOp, tt.StoreOp) if _is_wanted(access)]
+        loads = ops_of(self._function, tt.LoadOp)
+        # What says where others lie is loaded by all who ask for it.
+        places = Slice(each for each in loads if len(shape_of_block(each)) > 1).values
+        accesses = [
+            access
+            for access in ops_of(self._function, tt.LoadOp, tt.StoreOp)
+            if _is_wanted(access) and places.isdisjoint(access.results)
+        ]
         written = self._written()
         plans: list[_Plan] = []
         for access in accesses:
@@ -179,7 +186,7 @@ class _Former:
             return
         if is_set(access, "isVolatile"):
             raise NoBoxError("it is volatile")
-        if access.mask is not None and access.other is not None and not _is_zero(access.other):
+        if access.mask is not None and access.other is not None and not gives_zero(access.other):
             raise NoBoxError("TMA gives 0 outside of a tensor, and this load another value")
         if boundaries_of(access) and padding_of(access) not in (None, PaddingOption.PAD_ZERO):
             raise NoBoxError("TMA gives 0 outside of a tensor, and this load NaN")
@@ -298,10 +305,11 @@ def _is_wanted(access: _Access) -> bool:
     return loop is not None
 
 
-def _is_zero(value: SSAValue) -> bool:
+def gives_zero(value: SSAValue) -> bool:
+    """Return whether a value is zeros."""
     op = value.owner
     if isinstance(op, _OF_ZERO):
-        return _is_zero(op.operands[0])
+        return gives_zero(op.operands[0])
     if not isinstance(op, upstream.ConstantOp):
         return False
     if isinstance(op.value, DenseIntOrFPElementsAttr):

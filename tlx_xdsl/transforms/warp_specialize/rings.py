@@ -3,7 +3,7 @@
 The loads that one block of code does for the same product, or for products of which each waits for the one before,
 fill a slot of one ring together: they have a barrier that says that the slot is full, and one that says that it is
 empty. Loops that follow each other use one ring where their slots have the same types. Numbers and small rows, which
-TMA can't load, go into slots of the loop's first ring.
+TMA can't load, go into slots of the loop's first ring. Blocks that threads copy fill slots as those of TMA do.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.dialects.scf import ForOp, IfOp
@@ -86,13 +86,15 @@ class Ring:
     """A name for each part."""
 
     @property
-    def is_shared(self) -> bool:
-        """True where threads of the producer fill a part of each slot, and TMA the rest."""
-        return any(part.by_threads for part in self.parts)
+    def arrivals(self) -> int:
+        """The number of arrivals that fill a slot: one with the bytes of TMA, one after what threads write."""
+        return len({part.by_threads for part in self.parts})
 
-    def slot_bytes(self, replicas: int) -> int:
-        """Return the bytes of a slot that TMA fills; those of threads are few."""
-        return sum(part.bytes * (replicas if part.by_replica else 1) for part in self.parts if not part.by_threads)
+    def slot_bytes(self, replicas: int, *, by_threads: bool = False) -> int:
+        """Return the bytes of a slot that TMA fills, or those that threads fill."""
+        return sum(
+            part.bytes * (replicas if part.by_replica else 1) for part in self.parts if part.by_threads is by_threads
+        )
 
 
 def fillings_of(loads: Sequence[Load], by_replica: set[Operation], replicas: int) -> list[Filling]:
@@ -100,17 +102,17 @@ def fillings_of(loads: Sequence[Load], by_replica: set[Operation], replicas: int
     found: list[list[Load]] = []
     users: list[set[Operation]] = []
     chains = {block: chain for load in loads if (block := load.parent_block()) and (chain := _chain(block))}
-    for load in sorted(loads, key=lambda each: isinstance(each, tt.LoadOp)):
+    for load in sorted(loads, key=is_row):
         block = load.parent_block()
-        products = (chains.get(block) if block else None) or _products(load.result)
+        products = (chains.get(block) if block else None) or products_of(load.result)
         matching = [
             number
             for number, group in enumerate(found)
             if group[0].parent_block() is load.parent_block()
-            and (users[number] & products or isinstance(load, tt.LoadOp))
+            and (users[number] & products or is_row(load))
             and not _others_between(group[0], load, loads)
         ]
-        if isinstance(load, tt.LoadOp):
+        if is_row(load):
             matching = matching[:1]
         if not matching:
             found.append([load])
@@ -155,15 +157,15 @@ def _chain(block: Block) -> set[Operation]:
     return products
 
 
-def _products(value: SSAValue) -> set[Operation]:
-    """The products that a block is an operand of, as it is or rearranged."""
+def products_of(value: SSAValue) -> set[Operation]:
+    """Return the products that a block is an operand of, as it is or rearranged."""
     found: set[Operation] = set()
     for use in value.uses:
         match use.operation:
             case tt.DotOp():
                 found.add(use.operation)
             case tt.TransOp() | tt.ReshapeOp():
-                found |= _products(use.operation.results[0])
+                found |= products_of(use.operation.results[0])
             case _:
                 pass
     return found
@@ -184,6 +186,11 @@ def _part(load: Load, by_replica: bool, replicas: int) -> Part:
     count = replicas if by_replica else 1
     type_ = MemDescType.get((count, *shape), element, layout, SMEM)
     return Part(shape, bits, type_, by_replica, isinstance(load, tt.LoadOp))
+
+
+def is_row(load: Operation) -> TypeGuard[tt.LoadOp]:
+    """Return whether threads load a number or a row, and store it; they copy blocks of more dimensions."""
+    return isinstance(load, tt.LoadOp) and len(shape_of_value(load.result)) < 2
 
 
 def row_type(load: tt.LoadOp) -> TensorType[Attribute]:

@@ -81,6 +81,7 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     }
     wanted.append(("tlx-ws-form-tasks", rings))
     wanted.append(("tlx-ws-prefetch-loads", {}))
+    wanted.append(("tlx-ws-delay-arrivals", {}))
     if decisions.transpose is not False:
         wanted.append(("tlx-ws-transpose-products", {}))
     if decisions.pipeline is not False:

@@ -32,6 +32,16 @@ with tlx.async_tasks():
             tlx.barrier_arrive(empty[stage])
             acc = tl.dot(a_tile, b_tile, acc)
 ```
+Blocks that TMA can't load are copied by the producer's threads (`thread_copies.py`):
+```python
+tlx.async_load_commit_group([tlx.async_load(a_pointers, a[stage], mask)])
+tlx.async_load_wait_group(0)
+tlx.fence_async_shared()
+tlx.barrier_arrive(full[stage])
+```
+The tensor cores read through another proxy than threads write by, so the fence stands between the two. How many of
+these copies are in flight is left to `tlx-ws-delay-arrivals`.
+
 In loops whose consumers fence, because they store or hand operands over through shared memory, the producer's threads
 load numbers and small rows, too: a fence waits for all loads of its own warp, also for those of the next turn.
 
@@ -41,7 +51,7 @@ Memory of different arguments is taken not to overlap, as stock Triton's softwar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -51,6 +61,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, TensorType, i1, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import accesses_of, element_bits, enclosing, is_set, layout_attr, layout_of, tensor_type
@@ -64,20 +75,23 @@ from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.targets import Feature, target_named
 
 from ..captures import isolate
-from ..rewriting import Pass
+from ..rewriting import Pass, constant
 from .copying import Code, Copier, Point
 from .early_loads import check_early, may_come_early
 from .growth import growth
 from .prefetch_loads import MOST_ELEMENTS
 from .refusal import refusal_at
-from .rings import SMEM, CountKey, Filling, Load, Ring, depends_on_replica, fillings_of, rings_of, row_type
+from .rings import SMEM, CountKey, Filling, Load, Ring, depends_on_replica, fillings_of, is_row, rings_of, row_type
 from .slices import Slice, drop_idle, is_only_read, writes_memory
 from .stores.pieces import buffers_of_pieces
 from .tasks_of import NOTE, REPLICAS
+from .thread_copies import carries_replica, copies_of_replicas, note_copy, note_stays, why_no_copy
 
 MOST_REGISTERS = {8: 240, 12: 160}
 """Registers of each thread of two or three warp groups, by their warps, beside a producer that keeps 24 or 32: together
 those of a multiprocessor."""
+REGISTERS_BESIDE_COPIES = {8: 216, 12: 144}
+"""The same beside a producer whose threads copy: it keeps 72 or 80, and with 24 it would spill addresses."""
 MOST_SLOTS = 4
 """Slots of a ring: more hide no more latency on an H200."""
 RESERVED_BYTES = 4096
@@ -129,10 +143,13 @@ class _Former:
 
     def run(self) -> None:
         loads = self._loads()
+        copied: dict[Operation, Sequence[tt.LoadOp]] = {
+            load: self._copied(load) for load in loads if isinstance(load, tt.LoadOp) and not is_row(load)
+        }
         by_replica: set[Operation] = {load for load in loads if any(map(self._by_replica, load.operands))}
         fillings = fillings_of(loads, by_replica, self.replicas)
         rings = rings_of(fillings)
-        self._choose_depths(rings)
+        self._choose_depths(rings, loads)
         _name(rings)
         end = self.body.last_op
         assert end is not None, "a block ends in an operation"
@@ -144,8 +161,8 @@ class _Former:
         memory: dict[Filling, _Memory] = {}
         for ring in rings:
             memory.update(dict.fromkeys(ring.fillings, self._allocate(ring, start)))
-        plan = _Plan(loads, memory, inner, outside)
-        op = self._tasks(self._producer(plan), self._consumer(plan))
+        plan = _Plan(loads, copied, memory, inner, outside)
+        op = self._tasks(plan)
         op.location = loads[0].location
         while (first := start.block.first_op) is not None:
             first.detach()
@@ -161,37 +178,80 @@ class _Former:
     # --- what the producer loads ---------------------------------------------------------------------------------
 
     def _loads(self) -> list[Load]:
-        found = [op for op in self.function.walk() if isinstance(op, tt.DescriptorLoadOp) and op.result.first_use]
-        if not any(enclosing(op, *LOOPS) for op in found):
-            raise refusal_at(self._first_load(), "no load in a loop is one that TMA can do")
+        found: list[Load] = [
+            op for op in self.function.walk() if isinstance(op, tt.DescriptorLoadOp) and op.result.first_use
+        ]
+        copies = self._copies()
+        if not copies and not any(enclosing(op, *LOOPS) for op in found):
+            first = self._first_load()
+            note = first.attributes.get(NOTE)
+            why = f": {note.data}" if isinstance(note, StringAttr) else ""
+            raise refusal_at(first, f"no load in a loop is one that TMA can do, or threads by cp.async{why}")
+        found += copies
         reasons: list[tuple[Operation, str]] = []
         chosen: list[Load] = []
-        for load in found:
+        for load in self._in_order(found):
             needed = Slice([load])
             others = (op for op in needed.ops if op is not load and not self._may_repeat(op))
             obstacle = load if load.result in needed.values else next(others, None)
             if obstacle is None:
                 chosen.append(load)
+            elif isinstance(load, tt.LoadOp):
+                note_stays(load, "its address depends on what the kernel computes from loaded blocks")
             elif isinstance(obstacle, tt.DescriptorLoadOp | tt.DotOp):
                 reasons.append((load, "its address depends on what the kernel computes from loaded blocks"))
             else:
                 reasons.append((load, f"its address depends on '{obstacle.name}', which can't be done twice"))
         if not any(enclosing(op, *LOOPS) for op in chosen):
-            raise refusal_at(*reasons[0])
+            raise refusal_at(*(reasons or [(self._first_load(), "no load in a loop can come early")])[0])
+        for load in chosen:
+            if isinstance(load, tt.LoadOp):
+                note_copy(load)
         check_early(self.function, chosen)
         return self._with_rows(chosen)
 
     def _with_rows(self, chosen: list[Load]) -> list[Load]:
         """Add small loads that the producer's threads may do beside `chosen`, in loops where a consumer fences."""
-        if not (module_target(self.module) or target_named("sm_90a")).has(Feature.WGMMA):
+        if not self._is_hopper():
             return chosen
         blocks = {block for load in chosen if enclosing(load, *LOOPS) and (block := load.parent_block())}
-        rows = [op for block in blocks if _fences(block) for op in block.ops if self._is_row(op)]
+        rows = [op for block in blocks if _fences(block, chosen) for op in block.ops if self._is_row(op)]
         # What says where others lie is loaded by all who ask for it.
         needed = Slice([*chosen, *rows])
         rows = [op for op in rows if not needed.values.intersection(op.results)]
+        return self._in_order([*chosen, *rows])
+
+    def _in_order(self, loads: Iterable[Load]) -> list[Load]:
         order = {op: number for number, op in enumerate(self.function.walk())}
-        return sorted((*chosen, *rows), key=order.__getitem__)
+        return sorted(loads, key=order.__getitem__)
+
+    def _is_hopper(self) -> bool:
+        return (module_target(self.module) or target_named("sm_90a")).has(Feature.WGMMA)
+
+    def _copies(self) -> list[tt.LoadOp]:
+        """The blocks in loops that threads copy; others get the reason why not."""
+        if not self._is_hopper():
+            return []
+        infos, found = axis_infos(self.function), list[tt.LoadOp]()
+        for load in self.function.walk():
+            if not isinstance(load, tt.LoadOp) or not enclosing(load, *LOOPS) or is_row(load):
+                continue
+            reason = why_no_copy(load, infos)
+            if reason is None and not may_come_early(self.function, load):
+                reason = "something before it in the program may decide what it reads"
+            if reason is None:
+                found.append(load)
+            else:
+                note_stays(load, reason)
+        return found
+
+    def _copied(self, load: tt.LoadOp) -> Sequence[tt.LoadOp]:
+        """The loads that fill the buffers of a block: one for each consumer where these have other blocks."""
+        if not any(map(self._by_replica, Slice([load]).values)):
+            return [load]
+        if (loop := carries_replica(load, self.replica_seen)) is not None:
+            raise refusal_at(loop, "it carries addresses, and each consumer has its own")
+        return list(copies_of_replicas(load, self.replicas, self.replica_seen))
 
     def _is_row(self, load: Operation) -> TypeGuard[tt.LoadOp]:
         if not isinstance(load, tt.LoadOp) or not load.result.first_use or tt.is_block_pointer(load.ptr.type):
@@ -240,15 +300,15 @@ class _Former:
                 kept.add(op)
         return kept
 
-    def _choose_depths(self, rings: Sequence[Ring]) -> None:
+    def _choose_depths(self, rings: Sequence[Ring], loads: Collection[Operation]) -> None:
         """Give each ring its slots: what was asked for, or as many as shared memory holds."""
         inner = [ring for ring in rings if _is_looped(ring) and not _holds_a_loop(ring)]
         for ring in rings:
             ring.depth = 1 if ring in inner else self.options.outer_depth or 1
         target = module_target(self.module) or target_named("sm_90a")
-        limit = target.shared_bytes - RESERVED_BYTES - (0 if self.options.overlay else self._staging_bytes())
-        others = sum(ring.depth * ring.slot_bytes(self.replicas) for ring in rings if ring not in inner)
-        slots = sum(ring.slot_bytes(self.replicas) for ring in inner)
+        limit = target.shared_bytes - RESERVED_BYTES - (0 if self.options.overlay else self._staging_bytes(loads))
+        others = sum(ring.depth * self._slot_bytes(ring) for ring in rings if ring not in inner)
+        slots = sum(map(self._slot_bytes, inner))
         depth = self.options.depth or min(MOST_SLOTS, (limit - others) // slots)
         if depth < 1:
             needed = f"{others + slots:,} bytes of shared memory for one slot of each ring"
@@ -260,14 +320,17 @@ class _Former:
                 if ring not in inner and _is_looped(ring):
                     ring.depth = 2
 
-    def _staging_bytes(self) -> int:
+    def _slot_bytes(self, ring: Ring) -> int:
+        return sum(ring.slot_bytes(self.replicas, by_threads=by_threads) for by_threads in (False, True))
+
+    def _staging_bytes(self, loads: Collection[Operation]) -> int:
         """The bytes of buffers from which TMA will store results, and of operands that come from registers."""
         stores = {op.desc: op for op in self.function.walk() if isinstance(op, tt.DescriptorStoreOp)}
         blocks = [descriptor_type(op.desc.type) for op in stores.values()]
         staged = sum(prod(type_.shape) * type_.element_bits // 8 for type_ in blocks)
         staged = staged * buffers_of_pieces(self.options.pieces) // self.options.pieces
         # The second operand of a product is in shared memory (PTX ISA, "wgmma.mma_async").
-        operands = [op.b for op in self.function.walk() if isinstance(op, tt.DotOp) and not _is_loaded(op.b)]
+        operands = [op.b for op in self.function.walk() if isinstance(op, tt.DotOp) and not _is_loaded(op.b, loads)]
         computed = {value: tensor_type(value.type) for value in operands}
         held = sum(prod(type_.get_shape()) * element_bits(type_.element_type) // 8 for type_ in computed.values())
         return (staged + held) * self.replicas
@@ -285,24 +348,36 @@ class _Former:
         first = buffers[0].owner
         assert isinstance(first, Operation)
         many = f"{ring.depth} slots of" if ring.depth > 1 else "one slot of"
-        size = ring.slot_bytes(self.replicas)
-        first.attributes[NOTE] = StringAttr(f"{many} {size} bytes, which TMA fills while the consumers compute")
+        copied = any(not is_row(load) and isinstance(load, tt.LoadOp) for load in ring.fillings[0].loads)
+        size = self._slot_bytes(ring) if copied else ring.slot_bytes(self.replicas)
+        who = " and ".join(["TMA"] * bool(ring.slot_bytes(self.replicas)) + ["threads"] * copied)
+        verb = "fills" if who == "TMA" else "fill"
+        first.attributes[NOTE] = StringAttr(f"{many} {size} bytes, which {who} {verb} while the consumers compute")
         prefix = "" if len(ring.parts) > 1 or not ring.names else f"{ring.names[0]}_"
-        full = _barriers(code, ring.depth, 2 if ring.is_shared else 1, f"{prefix}full")
+        full = _barriers(code, ring.depth, ring.arrivals, f"{prefix}full")
         return _Memory(tuple(buffers), full, _barriers(code, ring.depth, self.replicas, f"{prefix}empty"))
 
     # --- tasks ---------------------------------------------------------------------------------------------------
 
     def _producer(self, plan: _Plan) -> Region:
-        needed = Slice(plan.loads)
+        roots: list[Operation] = [each for load in plan.loads for each in plan.copied.get(load, (load,))]
+        needed = Slice(roots)
         for op in needed.ops:
             if op.regions and any(map(self._by_replica, _deciding(op, needed))):
                 raise refusal_at(op, "a loop or a branch of the producer depends on the number of the consumer")
         needed.ops -= {op for op in needed.ops if any(map(self._by_replica, op.results)) and not op.regions}
-        return self._task(plan, needed, -1, self._fill, ttg.WarpYieldOp(operands=[[]]))
+        needed.ops.difference_update(roots)
+        fill = partial(self._fill, plan.copied)
+        return self._task(plan, needed, -1, fill, ttg.WarpYieldOp(operands=[[]]))
 
     def _fill(
-        self, filling: Filling, held: _Memory, code: Code, values: dict[SSAValue, SSAValue], count: SSAValue
+        self,
+        copied: Mapping[Operation, Sequence[tt.LoadOp]],
+        filling: Filling,
+        held: _Memory,
+        code: Code,
+        values: dict[SSAValue, SSAValue],
+        count: SSAValue,
     ) -> None:
         """Write the producer's part of filling a slot: TMA first, since threads wait for what they load."""
         ring = filling.ring
@@ -311,8 +386,8 @@ class _Former:
         true = code.value(arith.ConstantOp(BoolAttr.from_bool(True), i1))
         code.add(_wait(_at(code, held.empty, stage), code.flipped(phase), true))
         full = _at(code, held.full, stage)
-        size = IntegerAttr(ring.slot_bytes(self.replicas), i32)
-        code.add(ttng.BarrierExpectOp(operands=[full, true], properties={"size": size}))
+        if size := ring.slot_bytes(self.replicas):
+            code.add(ttng.BarrierExpectOp(operands=[full, true], properties={"size": IntegerAttr(size, i32)}))
         parts = list(zip(filling.loads, filling.parts, held.buffers, strict=True))
         for load, part, buffers in parts:
             if isinstance(load, tt.LoadOp):
@@ -332,7 +407,7 @@ class _Former:
 
         rows: list[tuple[tt.LoadOp, SSAValue, SSAValue]] = []
         for load, _, buffers in parts:
-            if isinstance(load, tt.LoadOp):
+            if is_row(load):
                 code.at = load
                 rows.append((load, buffers, code.value(load.clone(values), load.result.name_hint)))
         for load, buffers, row in rows:
@@ -340,7 +415,17 @@ class _Former:
             if not isinstance(row.type, TensorType):
                 row = code.value(tt.SplatOp(operands=[row], result_types=[row_type(load)]))
             code.add(ttg.LocalStoreOp(operands=[row, _at(code, buffers, stage)]))
-        if rows:
+        tokens = [
+            _copy(code, each, values, _at(code, buffers, self._buffer_index(code, stage, part.by_replica, replica)))
+            for load, part, buffers in parts
+            for number, each in enumerate(copied.get(load, ()))
+            for replica in (code.number(number),)
+        ]
+        if tokens:
+            code.add(ttg.AsyncCommitGroupOp(operands=[tokens], result_types=[ttg.AsyncTokenType()]))
+            code.add(ttg.AsyncWaitOp(operands=[[]], properties={"num": _NONE}, result_types=[ttg.AsyncTokenType()]))
+            code.add(ttng.FenceAsyncSharedOp(properties={"bCluster": BoolAttr.from_bool(False)}))
+        if rows or tokens:
             code.add(ttng.ArriveBarrierOp(operands=[_at(code, held.full, stage), None], properties={"count": _ONE}))
 
     def _buffer_index(self, code: Code, stage: SSAValue, by_replica: bool, replica: SSAValue) -> SSAValue:
@@ -429,27 +514,28 @@ class _Former:
         releases: dict[Operation, Point] = {
             filling.loads[0]: partial(write, filling, held, reads=False) for filling, held in plan.memory.items()
         }
-        Copier(needed, points, self._most, None if place else releases).block(self.body, code, values, counts)
+        # Copies are reported later (`delay_arrivals.py`), some after the loop.
+        late = [each.count_key for each in plan.memory if place and any(load in plan.copied for load in each.loads)]
+        Copier(needed, points, self._most, None if place else releases, late).block(self.body, code, values, counts)
         code.add(end)
         drop_idle(code.block)
         return Region(code.block)
 
-    def _tasks(self, producer: Region, consumer: Region) -> ttg.WarpSpecializeOp:
+    def _tasks(self, plan: _Plan) -> ttg.WarpSpecializeOp:
+        producer, consumer = self._producer(plan), self._consumer(plan)
         warps = self.module.attributes.get("ttg.num-warps")
         given = warps.value.data if isinstance(warps, IntegerAttr) else 4
         consumers = self.options.num_warps or (4 if self.replicas > 1 else given)
         op = ttg.WarpSpecializeOp.build_with([], [consumers], producer, [consumer])
-        if registers := self.options.registers or self._registers(consumers * self.replicas):
+        most = REGISTERS_BESIDE_COPIES if plan.copied else MOST_REGISTERS
+        target = module_target(self.module)
+        chosen = most.get(consumers * self.replicas, 0) if target is not None and target.has(Feature.WGMMA) else 0
+        if registers := self.options.registers or chosen:
             op.properties["requestedRegisters"] = DenseArrayBase.from_list(i32, [registers])
         if self.replicas > 1:
             op.attributes[REPLICAS] = DenseArrayBase.from_list(i32, [self.replicas])
         self.module.attributes["ttg.num-warps"] = IntegerAttr(4, i32)
         return op
-
-    def _registers(self, warps: int) -> int:
-        """Registers of each thread of so many warps of consumers; 0 to leave them to the compiler."""
-        target = module_target(self.module)
-        return MOST_REGISTERS.get(warps, 0) if target is not None and target.has(Feature.WGMMA) else 0
 
 
 @dataclass(frozen=True)
@@ -467,6 +553,8 @@ class _Plan:
 
     loads: Sequence[Load]
     """The loads that the producer does."""
+    copied: Mapping[Operation, Sequence[tt.LoadOp]]
+    """The loads that fill the buffers of each one that threads copy."""
     memory: Mapping[Filling, _Memory]
     inner: Sequence[Operation]
     """The operations of the kernel that the tasks do."""
@@ -474,7 +562,20 @@ class _Plan:
     """The operations that stay before the tasks."""
 
 
-_ONE = IntegerAttr(1, i32)
+_NONE, _ONE = IntegerAttr(0, i32), IntegerAttr(1, i32)
+
+
+def _copy(code: Code, load: tt.LoadOp, values: Mapping[SSAValue, SSAValue], buffer: SSAValue) -> SSAValue:
+    """Start the copy of a block by `cp.async`; return its token."""
+    pointers, mask = load.ptr, load.mask
+    pointers, mask = values.get(pointers, pointers), None if mask is None else values.get(mask, mask)
+    zeros = None if mask is None else code.value(constant(0, load.result.type))
+    properties = {"cachePolicy": load.cache_policy, "isVolatile": BoolAttr.from_bool(False), "contiguity": _ONE}
+    copy = ttg.AsyncCopyGlobalToLocalOp(
+        operands=[pointers, buffer, mask, zeros], properties=properties, result_types=[ttg.AsyncTokenType()]
+    )
+    copy.attributes[NOTE] = load.attributes[NOTE]
+    return code.value(copy, f"{load.result.name_hint or 'block'}_copy")
 
 
 def _deciding(op: Operation, needed: Slice) -> list[SSAValue]:
@@ -491,18 +592,19 @@ def _deciding(op: Operation, needed: Slice) -> list[SSAValue]:
             return list(op.operands)
 
 
-def _is_loaded(value: SSAValue) -> bool:
+def _is_loaded(value: SSAValue, loads: Collection[Operation]) -> bool:
     """True for a block that comes from a ring, as it is or rearranged."""
     owner = value.owner
     if isinstance(owner, tt.TransOp | tt.ReshapeOp):
-        return _is_loaded(owner.operands[0])
-    return isinstance(owner, tt.DescriptorLoadOp)
+        return _is_loaded(owner.operands[0], loads)
+    return isinstance(owner, tt.DescriptorLoadOp) or owner in loads
 
 
-def _fences(block: Block) -> bool:
+def _fences(block: Block, loads: Collection[Operation]) -> bool:
     """True where a consumer hands results or operands over through shared memory, and fences, in each turn."""
     return any(
-        isinstance(op, tt.DescriptorStoreOp) or (isinstance(op, tt.DotOp) and not _is_loaded(op.b)) for op in block.ops
+        isinstance(op, tt.DescriptorStoreOp) or (isinstance(op, tt.DotOp) and not _is_loaded(op.b, loads))
+        for op in block.ops
     )
 
 

@@ -73,6 +73,19 @@ def test_arrays_of_integers_are_taken_as_they_are():
     assert not list(small_launches(1, {"offsets": Meta(3, dtype="torch.int32")}))
 
 
+def test_extents_in_which_no_integers_count_become_smaller():
+    """The numbers may be rows of a table, and ends of what has 8192 rows, but no columns."""
+    index, ends = np.array([5, 8191], np.int32), np.array([100, 8192], np.int32)
+    named = {"table": Meta(8192, 4096), "out": Meta(2, 8192), "K": 4096, "rows": 8192}
+    given = first(1, index=index, **named).arguments
+    assert given["K"] < 1024
+    assert given["table"].shape == (8192, given["K"])
+    assert (given["rows"], given["out"].shape) == (8192, (2, 8192))
+    given = first(1, index=index, ends=ends, **named).arguments
+    assert given["table"].shape == (8192, given["K"])
+    assert first(1, index=np.array([5, 4000], np.int32), **named).arguments["K"] == 4096
+
+
 def test_many_heads_become_few():
     given = first(1, q=Meta(64, 100, 4096, 128), heads=100, length=4096).arguments
     assert given["q"].size <= 1 << 24

@@ -119,7 +119,7 @@ def _release_in_next_turn(
     """Give back in each turn the slot of the turn before, and the last one after the loop."""
     loop = block.parent_op()
     assert isinstance(loop, scf.ForOp), "only loops carry results in flight"
-    turns = _turns_of_slots(arrival, loop)
+    turns = turns_of_slots(arrival, loop)
     if turns is None:
         _end_in_this_turn(arrival, product, block)
         return
@@ -131,7 +131,7 @@ def _release_in_next_turn(
     place = _after_waits(wait).next_op
     assert place is not None, "a block ends in an operation"
     is_later = insert_before(place, CmpiOp("sgt", loop.body.block.args[0], loop.lb))
-    _arrive_at_slot_before(arrival, count.value, depth, is_later.result, place)
+    arrive_at_slot_before(arrival, count.value, depth, is_later.result, place)
     if _is_used_after(loop, ring, rings):
         after = loop.next_op
         while isinstance(after, ttng.WarpGroupDotWaitOp):
@@ -139,7 +139,7 @@ def _release_in_next_turn(
         assert after is not None, "a block ends in an operation"
         total = count.after_loop(after)
         has_run = None if is_known_to_run(loop) else insert_before(after, CmpiOp("sgt", loop.ub, loop.lb)).result
-        _arrive_at_slot_before(arrival, total, depth, has_run, after)
+        arrive_at_slot_before(arrival, total, depth, has_run, after)
     view = arrival.alloc.owner
     Rewriter.erase_op(arrival)
     if isinstance(view, Operation) and not view.results[0].uses.get_length():
@@ -164,7 +164,7 @@ def _is_used_after(loop: scf.ForOp, ring: SSAValue | None, rings: RingLinks) -> 
     return False
 
 
-def _turns_of_slots(arrival: ttng.ArriveBarrierOp, loop: scf.ForOp) -> tuple[int, Turns] | None:
+def turns_of_slots(arrival: ttng.ArriveBarrierOp, loop: scf.ForOp) -> tuple[int, Turns] | None:
     """Return the slots of a ring, and the count of turns that chooses one; None where neither is known, or one slot."""
     view = arrival.alloc.owner
     if not isinstance(view, ttg.MemDescIndexOp) or arrival.pred is not None or arrival.parent is not loop.body.block:
@@ -177,13 +177,13 @@ def _turns_of_slots(arrival: ttng.ArriveBarrierOp, loop: scf.ForOp) -> tuple[int
     return None if turns is None else (depth, turns)
 
 
-def _arrive_at_slot_before(
-    model: ttng.ArriveBarrierOp, count: SSAValue, depth: int, pred: SSAValue | None, place: Operation
+def arrive_at_slot_before(
+    model: ttng.ArriveBarrierOp, count: SSAValue, depth: int, pred: SSAValue | None, place: Operation, back: int = 1
 ) -> None:
-    """Insert the arrival at the slot before the one that `count` chooses."""
+    """Insert the arrival at the slot `back` turns before the one that `count` chooses."""
     view = model.alloc.owner
     assert isinstance(view, ttg.MemDescIndexOp)
-    shifted = insert_before(place, arith.AddiOp(count, number(place, depth - 1)))
+    shifted = insert_before(place, arith.AddiOp(count, number(place, depth - back)))
     stage = insert_before(place, arith.RemSIOp(shifted.result, number(place, depth)))
     barrier = insert_before(
         place, ttg.MemDescIndexOp(operands=[view.src, stage.result], result_types=[view.result.type])
