@@ -406,7 +406,7 @@ class _Writer:
         ]
 
     def _ends(self, access: Access, dim: int) -> tuple[Value, Value]:
-        """Return where elements from place 0 on end, and where all end."""
+        """Return the ends of elements from place 0 on, and of all."""
         b, start = self.fn.b, access.starts[dim] if access.starts else 0
         end = as_value(add(b, start, access.limits[dim] or 0))
         return b.select(b.compare("icmp sgt", as_value(start), b.index(0)), b.index(0), end), end

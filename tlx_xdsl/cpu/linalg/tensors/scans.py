@@ -31,7 +31,7 @@ def scan(emit: Emitter, op: tt.ScanOp, _options: Options) -> Sequence[SSAValue]:
     shape = shape_of_tensor(sources[0].type)
     is_last = axis == len(shape) - 1
     # With NaN these are not associative.
-    compares = any(inner.name == "arith.cmpf" for inner in op.combine_op.walk())
+    compares = "arith.cmpf" in {each.name for each in op.combine_op.walk()}
     if is_last and not (backward or compares) and shape[axis] >= _LONG and prod(shape[:axis]) <= _FEW:
         return _in_parts(emit, sources, op.combine_op)
     return _in_order(emit, sources, op.combine_op, axis, backward=backward)
