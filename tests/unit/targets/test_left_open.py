@@ -114,6 +114,23 @@ def test_native_code_does_the_same():
     assert out.tolist() == [6, 5, 7, 5]
 
 
+def test_long_rows_are_scanned_in_order_where_nan_may_decide():
+    """Parts of a row side by side would go on with what came before a NaN."""
+    pytest.importorskip("llvmlite")
+    n = 512
+    x = np.random.default_rng(3).permutation(n).astype(np.float32)
+    x[[0, 90, 255, 256, 300]] = np.nan
+    expected = [np.empty(n, np.float32) for _ in range(2)]
+    for row, places_of in zip(expected, (range(n), range(n - 1, -1, -1)), strict=True):
+        running = x[places_of[0]]
+        for at in places_of:
+            running = running if running > x[at] else x[at]
+            row[at] = running
+    out = np.zeros(2 * n, np.float32)
+    prefixes[(1,)](x, out, N=n)
+    np.testing.assert_array_equal(out, np.concatenate(expected))
+
+
 def test_without_nan_nothing_is_remarked():
     out = np.zeros(4, np.int32)
     result = places.interpret((1,), np.float32([1, 3, 3, 0, 2, 0, 3, 1]), out, N=8)

@@ -364,12 +364,13 @@ class _Writer:
             self._at(b.index(0))
             carried = body(offsets, None, carried)
         elif whole != 0:
-            limits = [access.limits[self.dim] for access in self.nest.inputs if access.limits]
             bounds = [b.index(0), as_value(whole)]
-            if known := [as_value(limit) for limit in limits if limit is not None]:
+            known = [each for each in self.nest.inputs if each.limits and each.limits[self.dim] is not None]
+            if ends := [self._ends(each, self.dim) for each in known]:
                 # Masks cost more than elements that come from far: only vectors at the limits get one.
-                for name, more in (("llvm.smin", 0), ("llvm.smax", lanes - 1)):
-                    limit = b.intrinsic("llvm.smax", reduce(partial(b.intrinsic, name), known), b.index(0))
+                for place, (name, more) in enumerate((("llvm.smin", 0), ("llvm.smax", lanes - 1))):
+                    limit = reduce(partial(b.intrinsic, name), [each[place] for each in ends])
+                    limit = b.intrinsic("llvm.smax", limit, b.index(0))
                     limit = b.binary("and", b.binary("add", limit, b.index(more)), b.index(-lanes))
                     bounds.insert(-1, b.intrinsic("llvm.smin", limit, bounds[-1]))
             for each, (start, end) in enumerate(itertools.pairwise(bounds)):
@@ -378,6 +379,7 @@ class _Writer:
                     self._at(number)
                     following[:] = body(self._moved(offsets, self.dim, number), None, values)
                 carried = following
+            self.have_none = False
         if rest == 0:
             return carried
         count = as_value(rest) if isinstance(rest, int) else b.opaque(rest)
@@ -402,6 +404,12 @@ class _Writer:
             b.phi(before.element, before.lanes, [(before, skipped), (after, last)])[0]
             for before, after in zip(carried, ended, strict=True)
         ]
+
+    def _ends(self, access: Access, dim: int) -> tuple[Value, Value]:
+        """Return the ends of elements from place 0 on, and of all."""
+        b, start = self.fn.b, access.starts[dim] if access.starts else 0
+        end = as_value(add(b, start, access.limits[dim] or 0))
+        return b.select(b.compare("icmp sgt", as_value(start), b.index(0)), b.index(0), end), end
 
     def _few_chunks(
         self,

@@ -189,3 +189,30 @@ def test_every_kind_of_load(kernel: Any):
         right = np.full(BLOCK + 8, SENTINEL, np.float32)
         right[4:-4] = ORACLES[kernel](x, n)
         np.testing.assert_array_equal(memory, right, str(n))
+
+
+@tlx_xdsl.jit
+def from_before(x, y, out, offset, length, B: tl.constexpr):
+    """A tile that may begin before `x`; every third element of the result is not stored."""
+    at = tl.arange(0, B)
+    padded = tl.make_block_ptr(
+        x, shape=(length,), strides=(1,), offsets=(offset,), block_shape=(B,), order=(0,)
+    )  # fmt: skip
+    found = tl.load(padded, boundary_check=(0,)) >= tl.load(y + at)
+    tl.store(out + at, found.to(tl.int32), mask=at % 3 != 1)
+
+
+@pytest.mark.parametrize("offset", [-17, -16, -1, 0, 5])
+def test_vectors_before_the_first_element_are_masked(offset: int):
+    """A window whose first elements lie before the array has vectors with all lanes only where it has begun."""
+    memory = np.full(200, 99, np.float32)
+    for length in (0, 16, 31, 32, 47, 64):
+        x = memory[100 : 100 + length]
+        x[:] = np.arange(length) % 5
+        y, out = np.arange(64, dtype=np.float32) % 3 + 1, np.full(65, SENTINEL, np.int32)
+        places = np.arange(64) + offset
+        expected = np.where((places >= 0) & (places < length), memory[np.clip(100 + places, 0, 199)], 0) >= y
+        from_before[(1,)](x, y, out, offset, length, B=64)
+        np.testing.assert_array_equal(out[:64], np.where(np.arange(64) % 3 == 1, SENTINEL, expected))
+        assert out[64] == SENTINEL
+        memory[:] = 99

@@ -50,6 +50,16 @@ def polynomial(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
     return result
 
 
+def long_polynomial(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
+    """`polynomial` in fours, which wait for each other only in the steps by `x**4`."""
+    power = b.binary("fmul", x, x)
+    power = b.binary("fmul", power, power)
+    *fours, result = (polynomial(b, x, coefficients[first : first + 4]) for first in range(0, len(coefficients), 4))
+    for each in reversed(fours):
+        result = multiply_add(b, result, power, each)
+    return result
+
+
 def in_double(function: Function) -> Function:
     """A function of floats that is computed in doubles: all of it is exact enough to be rounded once."""
 

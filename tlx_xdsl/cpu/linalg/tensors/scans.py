@@ -30,7 +30,9 @@ def scan(emit: Emitter, op: tt.ScanOp, _options: Options) -> Sequence[SSAValue]:
     axis, sources, backward = op.axis.value.data, list(op.srcs), bool(op.reverse.value.data)
     shape = shape_of_tensor(sources[0].type)
     is_last = axis == len(shape) - 1
-    if is_last and not backward and shape[axis] >= _LONG and prod(shape[:axis]) <= _FEW:
+    # With NaN these are not associative.
+    compares = "arith.cmpf" in {each.name for each in op.combine_op.walk()}
+    if is_last and not (backward or compares) and shape[axis] >= _LONG and prod(shape[:axis]) <= _FEW:
         return _in_parts(emit, sources, op.combine_op)
     return _in_order(emit, sources, op.combine_op, axis, backward=backward)
 
