@@ -45,8 +45,8 @@ class Verifier:
 def _parts(module: ModuleOp) -> list[object]:
     """List what a module consists of, each operation with its block.
 
-    Operations, values and blocks are equal to themselves only, and attributes and types never change, so that no
-    verifier tells modules with equal lists apart.
+    Operations, values and blocks are equal to themselves only, and attributes and types never change, so that
+    modules with equal lists are the same to every verifier.
     """
     parts: list[object] = []
     pending: list[Operation] = [module]
