@@ -25,6 +25,44 @@ def verify_module(module: ModuleOp) -> None:
     _verify_op(module, set())
 
 
+class Verifier:
+    """Verifies one module again and again as passes change it, but not where nothing has changed since."""
+
+    def __init__(self) -> None:
+        self._verified: list[object] = []
+
+    def verify(self, module: ModuleOp) -> None:
+        """Do what `verify_module` does, unless `module` consists of what was verified.
+
+        Raises CompilationError at the first fault.
+        """
+        parts = _parts(module)
+        if parts != self._verified:
+            verify_module(module)
+            self._verified = parts
+
+
+def _parts(module: ModuleOp) -> list[object]:
+    """List what a module consists of, each operation with its block.
+
+    Operations, values and blocks are equal to themselves only, and attributes and types never change, so that
+    modules with equal lists are the same to every verifier.
+    """
+    parts: list[object] = []
+    pending: list[Operation] = [module]
+    while pending:
+        op = pending.pop()
+        parts += (op, op.parent, *op.operands, *op.result_types, *op.successors)
+        for named in (op.attributes, op.properties):
+            parts += (named, *named, *named.values())
+        for region in op.regions:
+            parts.append(region)
+            for block in region.blocks:
+                parts += (block, *block.args, *block.arg_types)
+                pending += block.ops
+    return parts
+
+
 def _verify_op(op: Operation, defined: set[SSAValue]) -> None:
     for index, operand in enumerate(op.operands):
         if operand not in defined:

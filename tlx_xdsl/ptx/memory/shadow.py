@@ -154,12 +154,8 @@ class Shadow:
         atomic: bool,
     ) -> None:
         clocks = self._clocks
-        suspects = [
-            agent
-            for agent, step in self._last_writes.get(cta, {}).items()
-            if self._unknown(agent, step, warps, proxy=proxy and not writes) and not (ordered and agent == agents[0])
-        ]
-        last_writes = self._last_writes.get(cta, {})
+        last_writes = self.last_writes(cta)
+        suspects = self._unknown(last_writes, warps, agents[0] if ordered else None, proxy=proxy and not writes)
         apart = lanes is not None and self._lanes is not None and self._lanes.may_be_apart(last_writes, warps)
         if not suspects and not apart:
             return
@@ -184,11 +180,18 @@ class Shadow:
         if apart and self._lanes is not None and lanes is not None:
             self._lanes.check_writes(agent, step, rows & _LANE, owner, lanes, places, self._where, writes=writes)
 
-    def _unknown(self, agent: int, step: int, warps: Integers, *, proxy: bool) -> bool:
+    def _unknown(
+        self, last: Mapping[int, int], warps: Integers, but: np.integer[Any] | None, *, proxy: bool
+    ) -> list[int]:
+        """The agents, `but` one, whose last step one of the warps does not know."""
+        if not last:
+            return []
         clocks = self._clocks
-        if clocks.unordered(warps, agent, step, self._memory).any():
-            return True
-        return proxy and not clocks.is_async[agent] and bool((clocks.fenced[warps, agent] < step).any())
+        agents, steps, owners = np.array([*last]), np.array([*last.values()]), warps[:, None]
+        late = clocks.unordered(owners, agents, steps, self._memory)
+        if proxy:
+            late = late | (~clocks.is_async[agents] & (clocks.fenced[owners, agents] < steps))
+        return agents[late.any(axis=0) & (agents != (-1 if but is None else but))].tolist()
 
     def _check_reads(
         self,
@@ -202,9 +205,7 @@ class Shadow:
         ordered: bool,
     ) -> None:
         clocks = self._clocks
-        for agent, last in self._last_reads.get(cta, {}).items():
-            if not clocks.unordered(warps, agent, last, self._memory).any() or (ordered and agent == agents[0]):
-                continue
+        for agent in self._unknown(self.last_reads(cta), warps, agents[0] if ordered else None, proxy=False):
             steps = self._rows(self._reads[cta, agent], places, size, cta * self._stride).max(axis=1)
             owners = np.broadcast_to(warps[0] if warp_of is None else warp_of, steps.shape)
             if (late := clocks.unordered(owners, agent, steps, self._memory)).any():

@@ -21,7 +21,7 @@ from tlx_xdsl.targets import Target, target_named
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import Profile, nearest_profile, profile_for, version_name
-from tlx_xdsl.text.verify import verify_module
+from tlx_xdsl.text.verify import Verifier
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.placed import with_placed
 
@@ -88,7 +88,7 @@ def compile_text(
     if profile is not None:
         _check_version(target_named(specialization.target), profile)
     each = on_stage is not None if verify_each is None else verify_each
-    clock = Clock()
+    clock, verifier = Clock(), Verifier()
     with phase("frontend", source.name):
         module = frontend_module(source, specialization, profile)
     clock.lap("frontend")
@@ -100,7 +100,7 @@ def compile_text(
         if on_pass is not None:
             on_pass(stage)
         if verify and (is_end or each):
-            verify_module(module)
+            verifier.verify(module)
             clock.lap("verify")
         if on_stage is not None:
             on_stage(stage, print_module(module))

@@ -20,7 +20,7 @@ from tlx_xdsl.text.diagnostics import collected_diagnostics, with_place
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import MLIR_PROFILES, PROFILES, MlirProfile, Profile, mlir_profile, profile_for
-from tlx_xdsl.text.verify import verify_module
+from tlx_xdsl.text.verify import Verifier
 from tlx_xdsl.transforms.registry import OVERRIDES, all_passes
 from tlx_xdsl.version import __version__
 
@@ -237,32 +237,30 @@ class TlxOptMain(xDSLOptMain):
 
     def apply_passes(self, prog: ModuleOp) -> None:
         """Run the passes, verifying and printing as asked."""
-        self._verify(prog)
-        verified = True
+        verifier = Verifier()
+        self._verify(prog, verifier)
         for each in self.pipeline.passes:
             self._show("Before", each, prog, self.args.print_ir_before_all or each.name in self.args.print_ir_before)
             before = self._text(prog) if self.args.print_ir_after_change else None
             try:
                 each.apply(self.ctx, prog)
-                verified = self._flag(self.args.verify_each)
-                if verified:
-                    self._verify(prog)
+                if self._flag(self.args.verify_each):
+                    self._verify(prog, verifier)
             except Exception:
                 self._show("After", each, prog, self.args.print_ir_after_failure, " Failed")
                 raise
             changed = before is not None and before != self._text(prog)
             wanted = self.args.print_ir_after_all or self.args.print_between_passes
             self._show("After", each, prog, wanted or changed or each.name in self.args.print_ir_after)
-        if not verified:
-            self._verify(prog)
+        self._verify(prog, verifier)
 
     @staticmethod
     def _flag(text: str) -> bool:
         return text.lower() not in ("false", "0", "no", "off")
 
-    def _verify(self, module: ModuleOp) -> None:
+    def _verify(self, module: ModuleOp, verifier: Verifier) -> None:
         if not self.args.disable_verify:
-            verify_module(module)
+            verifier.verify(module)
 
     def _show(self, when: str, each: ModulePass, module: ModuleOp, wanted: bool, suffix: str = "") -> None:
         if wanted:
