@@ -21,6 +21,8 @@ def _verify(small: Attribute, large: Attribute, groups: GroupsAttr) -> None:
     small, large = tensor_type(small), tensor_type(large)
     if small.element_type != large.element_type:
         raise VerifyException(f"the element type must stay, found {small} and {large}")
+    if any(not group for group in groups):
+        raise VerifyException("a group has a dimension at least")
     if small.get_shape():
         verify_reshape_like_types(small, large, groups)
     elif len(groups) or prod(large.get_shape()) != 1:

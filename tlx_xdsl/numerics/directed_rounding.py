@@ -255,21 +255,32 @@ def leading_zeros(values: Array) -> Array:
 
 # Fused multiply-add --------------------------------------------------------------------------------------------------
 
+_LEAST_PRODUCT, _LARGEST_OPERAND = 2.0**-900, 2.0**990
+"""Bounds within which the product of two f64 and its error are normal numbers."""
+
 
 def fused_multiply_add(a: Array, b: Array, c: Array, dtype: Dtype) -> Array:
     """Compute a * b + c with one rounding.
 
     Below f64, the product is exact in f64, and the sum is rounded to odd there, so that the second rounding is right.
     In f64 it is exact where neither the product nor its error leaves the range of normal numbers; S. Boldo, G.
-    Melquiond, "Emulation of FMA and correctly rounded sums" (2008).
+    Melquiond, "Emulation of FMA and correctly rounded sums" (2008). Beyond it fractions are.
     """
     a, b, c = (value.astype(np.float64) for value in (a, b, c))
     if dtype != np.float64:
         return round_to(to_odd(*two_sum(a * b, c)), dtype)
+    a, b, c = np.broadcast_arrays(a, b, c)
     # No product of finite numbers reaches an infinity.
-    plain = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, a * b + c)
+    finite = np.isfinite(a) & np.isfinite(b)
+    plain = np.where(finite & ~np.isfinite(c), c, a * b + c)
     product, rest = two_product(a, b)
     low, low_rest = two_sum(c, rest)
     high, high_rest = two_sum(product, low)
     result = high + to_odd(*two_sum(high_rest, low_rest))
-    return np.where(np.isfinite(result), result, plain)[()]
+    # Of zero factors, and where the sum is exactly zero, the plain sum has the right sign.
+    result = np.where(np.isfinite(result) & (result != 0), result, plain)
+    least, most = np.abs(a * b), np.maximum(np.maximum(np.abs(a), np.abs(b)), np.abs(c))
+    is_usual = (least >= _LEAST_PRODUCT) & np.isfinite(least) & (most <= _LARGEST_OPERAND)
+    for place in map(tuple, np.argwhere(finite & np.isfinite(c) & (a != 0) & (b != 0) & ~is_usual)):
+        result[place] = _exactly("fma", (float(a[place]), float(b[place]), float(c[place])), "rn")
+    return result[()]

@@ -44,6 +44,14 @@ func.func @collapse(%x: tensor<4x8xf32>) {
 
 // -----
 
+func.func @empty_group(%x: tensor<4x8xf32>) {
+  // expected-error @below {{a group has a dimension at least}}
+  %0 = tensor.collapse_shape %x [[0, 1], []] : tensor<4x8xf32> into tensor<32x1xf32>
+  return
+}
+
+// -----
+
 func.func @element_type(%x: tensor<4x8xf32>) {
   // expected-error @below {{the element type must stay, found tensor<32xi32> and tensor<4x8xf32>}}
   %0 = tensor.collapse_shape %x [[0, 1]] : tensor<4x8xf32> into tensor<32xi32>

@@ -24,6 +24,14 @@ func.func @other_strides(%m: memref<32xf32, strided<[2]>>) {
 
 // -----
 
+func.func @empty_group(%m: memref<8x4xf32>) {
+  // expected-error @below {{a group has a dimension at least}}
+  %0 = memref.collapse_shape %m [[0, 1], []] : memref<8x4xf32> into memref<32x1xf32>
+  func.return
+}
+
+// -----
+
 func.func @other_groups(%m: memref<8x4xf32>) {
   // expected-error @below {{the groups [[0]] do not make up memref<32xf32> of memref<8x4xf32>}}
   %0 = memref.collapse_shape %m [[0]] : memref<8x4xf32> into memref<32xf32>

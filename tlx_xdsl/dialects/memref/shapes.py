@@ -68,6 +68,8 @@ def _verify(found: MemRefType[Attribute], wanted: MemRefType[Attribute] | None) 
 
 def _check_groups(groups: GroupsAttr, small: MemRefType[Attribute], large: MemRefType[Attribute]) -> None:
     rank, dims = small.get_num_dims(), [dim for group in groups_of(groups) for dim in group]
+    if any(not group for group in groups):
+        raise VerifyException("a group has a dimension at least")
     if len(groups) != rank or (rank and dims != list(range(large.get_num_dims()))):
         raise VerifyException(f"the groups {groups_of(groups)} do not make up {small} of {large}")
     sizes, of = large.get_shape(), small.get_shape()

@@ -257,6 +257,7 @@ def test_histograms(element, bins):
 SHAPED = {
     "tt.splat %0 : tensor<f32> -> RESULT": ("f32", "4xf32"),
     "tt.reshape %0 : SOURCE -> RESULT": ("1x4x1x2xf32", "2x1x4xf32"),
+    "tt.reshape %0 : SOURCE -> RESULT  ": ("4x1x2xf32", "8x1xf32"),
     "tt.reshape %0 : SOURCE -> RESULT {}": ("1xf32", "1x1x1xf32"),
     "tt.reshape %0 : SOURCE -> RESULT { }": ("4x1xf32", "1x4xf32"),
     "tt.trans %0 {order = array<i32: 2, 0, 1>} : SOURCE -> RESULT": ("2x4x8xi8", "8x2x4xi8"),

@@ -280,6 +280,22 @@ def test_fma_of_doubles_beyond_the_range_where_it_is_exact() -> None:
     same(floats("math.fma", a, b, np.array([1.0, 1, 1, -INF, 0.0]), element="f64"), [INF, NAN, NAN, -INF, 0.0])
 
 
+def test_fma_of_doubles_among_subnormal_numbers_and_zeros() -> None:
+    cases = [
+        (-0.0, 8e-5, -0.0, -0.0),
+        (-0.0, 8e-5, 0.0, 0.0),
+        (2.0, 0.5, -1.0, 0.0),
+        (1e-200, -1e-200, 0.0, -0.0),
+        (1e-308, 0.1, 0.0, 1e-309),
+        (1e-308, 1.7e308, 3.0, 4.7),
+        (1e300, 1e300, -INF, -INF),
+        (1e200, 1e200, -1e308, INF),
+    ]
+    a, b, c, expected = np.array(cases).T.copy()
+    found = floats("math.fma", a, b, c, element="f64")
+    np.testing.assert_array_equal(found.view(np.int64), expected.view(np.int64))
+
+
 @pytest.mark.parametrize(
     ("dtype", "element", "a", "b", "unit"),
     [

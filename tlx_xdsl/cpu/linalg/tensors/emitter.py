@@ -216,7 +216,7 @@ def _groups(large: Sequence[int], small: Sequence[int]) -> list[list[int]] | Non
             held *= large[at]
             group.append(at)
             at += 1
-        if held != size:
+        if held != size or not group:
             return None
         groups.append(group)
     # What is left are dimensions of size 1.
