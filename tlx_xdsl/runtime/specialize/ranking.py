@@ -16,6 +16,8 @@ from .specialized import Specialized
 
 TIE = 0.02
 """The part of the time by which predictions must differ to count: below that the clock's order is chance."""
+DOUBT = 0.1
+"""The part by which a form that no GPU has timed must be expected to be faster."""
 
 
 def is_known(target: str) -> bool:

@@ -17,7 +17,7 @@ from .candidates import alternatives
 from .decision import GIVEN, Alternative, Decision
 from .equality import compared, plain_results
 from .misfit import misfit
-from .ranking import TIE, is_known, plain_milliseconds, specialised_milliseconds
+from .ranking import DOUBT, TIE, is_known, plain_milliseconds, specialised_milliseconds
 from .rules import DEPTHS, FALLBACKS
 from .settings import Settings
 from .small import OTHER_SIZES, SmallLaunch, small_launches
@@ -110,9 +110,13 @@ class _Search:
         )
         if by == "measure" and self.measure is not None:
             return self._measured(chosen, plain, base)
-        if isinstance(plain, float) and plain * (1 + TIE) <= best.milliseconds:
+        if isinstance(plain, float):
             reason = f"the clock expects {plain:.4g} ms of it, and {best.milliseconds:.4g} ms when it is specialised"
-            return refused_by_choice(chosen, _plain_because(reason))
+            if plain * (1 + TIE) <= best.milliseconds:
+                return refused_by_choice(chosen, _plain_because(reason))
+            if chosen.has_thread_copies and plain < best.milliseconds * (1 + DOUBT):
+                reason += f": of copies by threads, which no GPU has timed, it has to expect {DOUBT:.0%} more speed"
+                return refused_by_choice(chosen, _plain_because(reason))
         value = f"{plain:.4g} ms" if isinstance(plain, float) else plain
         other = Alternative("plain", None, plain) if isinstance(plain, str) else Alternative("plain", plain)
         decision = Decision("specialise", True, f"the clock expects {value} of the plain kernel", alternatives=(other,))

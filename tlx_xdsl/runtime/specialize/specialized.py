@@ -71,6 +71,11 @@ class Specialized:
         return self.refused is None
 
     @property
+    def has_thread_copies(self) -> bool:
+        """True where threads of the producer copy blocks that TMA can't load."""
+        return "tlx.async_load(" in self.source
+
+    @property
     def options(self) -> dict[str, Any]:
         """The options of its launches."""
         known = dict(self.table.options)

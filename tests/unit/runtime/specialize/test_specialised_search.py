@@ -94,6 +94,17 @@ def test_a_tie_is_specialised(world):
     assert found.decisions[0].alternatives == (Alternative("plain", None, "no prediction"),)
 
 
+def test_copies_by_threads_must_be_expected_to_be_much_faster(world):
+    world.plain = 8.7
+    assert searched(WANTED, Settings())
+    world.code = lambda decisions: f"tlx.async_load(pointers, buffer)  # {decisions}"
+    found = searched(WANTED, Settings())
+    assert not found
+    assert "of copies by threads, which no GPU has timed, it has to expect 10% more speed" in str(found)
+    world.plain = 8.9
+    assert searched(WANTED, Settings())
+
+
 def test_rules_ask_no_clock(world):
     world.plain = 1.0
     assert searched(WANTED, Settings(by="rules"))
