@@ -5,13 +5,8 @@ from __future__ import annotations
 import math
 import struct
 
-import numpy as np
-
 from tlx_xdsl.dialects import arith
-from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.language.core import dtype, float32, float64, int1, int32, int64, pointer_type, uint32, uint64
-from tlx_xdsl.numerics.arrays import numpy_type
-from tlx_xdsl.numerics.rounding import largest
 
 from . import fp8e4b15
 from .builder import Builder
@@ -62,8 +57,7 @@ def constant(
 ) -> Tensor:
     """The scalar constant `number`, or a block of it; integers wrap around, floats are rounded to nearest even.
 
-    Raises SemanticError when `element` is a pointer, an integer type that cannot hold a float or negative number, or an
-    8-bit float and the number out of its range.
+    Raises SemanticError when `element` is a pointer or an integer type that cannot hold a float or negative number.
     """
     if isinstance(element, pointer_type):
         raise SemanticError(f"expected {element}, found the number {number}: cast an int64 to a pointer instead")
@@ -71,7 +65,6 @@ def constant(
         return Tensor(builder.constant(fp8e4b15.bits_of(float(number)), ir_type(element, shape)), element, shape)
     if element.is_fp8():
         # Triton makes these from float32.
-        _check_range(number, element)
         wide = builder.constant(rounded(number, float32), ir_type(float32))
         narrow = builder.insert(arith.TruncFOp(wide, ir_type(element))).results[0]
         return splat(builder, Tensor(narrow, element), shape)
@@ -85,14 +78,6 @@ def constant(
     if number < 0:
         value -= 1 << element.primitive_bitwidth
     return Tensor(builder.constant(value, ir_type(element, shape)), element, shape)
-
-
-def _check_range(number: bool | int | float, element: dtype) -> None:
-    type_ = numpy_type(BY_NAME[element.name])
-    limit = largest(type_)
-    is_kept = math.isinf(number) and np.isinf(np.float32(number).astype(type_))
-    if abs(number) > limit and not is_kept:
-        raise SemanticError(f"expected a number between {-limit:g} and {limit:g} for {element}, found {number}")
 
 
 def rounded(number: bool | int | float, element: dtype) -> float:

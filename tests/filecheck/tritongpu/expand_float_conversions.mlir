@@ -65,6 +65,16 @@ tt.func public @numbers(%p: !tt.ptr<f8E5M2>, %q: !tt.ptr<f16>, %x: f32) {
 
 // -----
 
+tt.func public @out_of_range(%p: !tt.ptr<f8E4M3FN>) {
+  %cst = arith.constant 1.000000e+06 : f32
+  // expected-error @below {{expected a number between -448 and 448, found 1e+06}}
+  %0 = arith.truncf %cst : f32 to f8E4M3FN
+  tt.store %p, %0 : !tt.ptr<f8E4M3FN>
+  tt.return
+}
+
+// -----
+
 tt.func public @no_exact_way(%x: f64, %p: !tt.ptr<f8E5M2>) {
   // expected-error @below {{upstream Triton does not convert f64 to f8E5M2: convert to f32 first, which rounds twice}}
   %0 = tt.fp_to_fp %x, rounding = rtne : f64 -> f8E5M2

@@ -21,7 +21,7 @@ direct way, and 3.9 goes by f32, too; from 8-bit floats to f64 and to other 8-bi
 f8E5M2 to bf16 upstream shifts bits, which turns infinities and NaN into finite numbers; by way of f32 they stay.
 
 Triton writes numbers of 8-bit floats as `arith.truncf` of a constant, which it cannot lower but by MLIR's folding. That
-is for exact conversions: the constant is rounded.
+is for exact conversions: the constant is rounded. A number out of the type's range is an error.
 
 No exact way leads from f64 to 8 bits (f32 would round first): it is an error at the operation.
 """
@@ -46,7 +46,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import element_bits, element_type_of, scalar_type, with_element_type
 from tlx_xdsl.numerics.arrays import numpy_type
-from tlx_xdsl.numerics.rounding import round_to
+from tlx_xdsl.numerics.rounding import largest, round_to
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, constant, insert_before, ops_of, replace
@@ -60,12 +60,16 @@ class ExpandFloatConversionsPass(Pass):
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place.
 
-        Raises CompilationError, located at the operation, for a conversion from f64 to an 8-bit float.
+        Raises CompilationError, located at the operation, for a conversion from f64 to an 8-bit float, and of a number
+        out of the range of one.
         """
         for narrow in ops_of(op, arith.TruncFOp):
             element, number = element_type_of(narrow.result.type), _number(narrow.input)
             if element is not None and element.bits == 8 and number is not None:
                 near = float(round_to(np.asarray(number, np.float32), numpy_type(element)))
+                if not isfinite(near):
+                    limit = largest(numpy_type(element))
+                    raise error_at(narrow, f"expected a number between {-limit:g} and {limit:g}, found {number:g}")
                 narrow.operands[0] = insert_before(narrow, constant(near, narrow.input.type)).result
         for inner in ops_of(op, tt.FpToFpOp):
             if (between := _between(inner)) is not None:

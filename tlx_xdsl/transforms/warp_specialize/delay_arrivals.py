@@ -4,15 +4,16 @@
 Here the wait leaves the copies of later turns in flight, and the arrival is at the slot of an earlier turn; after the
 loop the last ones are waited for.
 
-Before, in Python:
-```python
-for k in range(n):
-    ...
-    tlx.async_load_wait_group(0)
-    tlx.fence_async_shared()
-    tlx.barrier_arrive(full[k % 4])
+Before:
+```mlir
+scf.for %k = %c0 to %n step %c1 : i32 {
+  ...
+  %w = ttg.async_wait {num = 0 : i32}
+  ttng.fence_async_shared {bCluster = false}
+  ttng.arrive_barrier %full_k, 1 : !ttg.memdesc<1xi64, #flat, #smem, mutable>
+}
 ```
-After:
+After, in Python:
 ```python
 for k in range(n):
     ...

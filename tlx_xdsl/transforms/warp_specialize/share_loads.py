@@ -9,15 +9,15 @@ a second barrier: with one for all of them, a consumer that is a turn ahead coul
 one CTA loads even where nothing is shared keeps the other one from being a turn ahead, in which `far` could complete
 twice before it is looked at.
 
-Before, in the producer and in a consumer, in Python:
-```python
-tlx.barrier_wait(empty[stage], phase ^ 1)
-tlx.barrier_expect_bytes(full[stage], 32768)
-tlx.async_descriptor_load(b_desc, b[stage], [k, n], full[stage])
+Before, in the producer and in a consumer, without types:
+```mlir
+ttng.wait_barrier %empty_k, %phase
+ttng.barrier_expect %full_k, 32768, %true
+ttng.async_tma_copy_global_to_local %b_desc[%k, %n] %b_k, %full_k, %true
 
-tlx.barrier_arrive(empty[stage])
+ttng.arrive_barrier %empty_k, 1
 ```
-After:
+After, in Python:
 ```python
 is_owner = stage % 2 == rank
 tlx.barrier_wait(empty[stage], phase ^ 1)
