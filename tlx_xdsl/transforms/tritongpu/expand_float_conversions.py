@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from math import isfinite
 
-import numpy as np
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -45,8 +44,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import element_bits, element_type_of, scalar_type, with_element_type
-from tlx_xdsl.numerics.arrays import numpy_type
-from tlx_xdsl.numerics.rounding import largest, round_to
+from tlx_xdsl.element_types import ElementType
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, constant, insert_before, ops_of, replace
@@ -66,11 +64,8 @@ class ExpandFloatConversionsPass(Pass):
         for narrow in ops_of(op, arith.TruncFOp):
             element, number = element_type_of(narrow.result.type), _number(narrow.input)
             if element is not None and element.bits == 8 and number is not None:
-                near = float(round_to(np.asarray(number, np.float32), numpy_type(element)))
-                if not isfinite(near):
-                    limit = largest(numpy_type(element))
-                    raise error_at(narrow, f"expected a number between {-limit:g} and {limit:g}, found {number:g}")
-                narrow.operands[0] = insert_before(narrow, constant(near, narrow.input.type)).result
+                near = constant(_rounded(narrow, number, element), narrow.input.type)
+                narrow.operands[0] = insert_before(narrow, near).result
         for inner in ops_of(op, tt.FpToFpOp):
             if (between := _between(inner)) is not None:
                 wide = insert_before(inner, _conversion(inner.src, between)).results[0]
@@ -84,6 +79,21 @@ def _number(value: SSAValue) -> float | None:
         return None
     number = op.value.value.data
     return number if isfinite(number) else None
+
+
+def _rounded(op: Operation, number: float, element: ElementType) -> float:
+    # Other modules pass without numpy, as on the page that runs passes in a browser.
+    import numpy as np
+
+    from tlx_xdsl.numerics.arrays import numpy_type
+    from tlx_xdsl.numerics.rounding import largest, round_to
+
+    dtype = numpy_type(element)
+    near = float(round_to(np.asarray(number, np.float32), dtype))
+    if not isfinite(near):
+        limit = largest(dtype)
+        raise error_at(op, f"expected a number between {-limit:g} and {limit:g}, found {number:g}")
+    return near
 
 
 def _between(op: tt.FpToFpOp) -> Attribute | None:
