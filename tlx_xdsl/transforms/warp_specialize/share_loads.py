@@ -184,17 +184,15 @@ def _shared(tasks: Operation, load: TmaLoad, rank: SSAValue, own: set[SSAValue])
     other.name_hint = "other_rank"
     known: dict[SSAValue, SSAValue] = {rank: other}
     there = list[SSAValue](load.coord)
-    same = insert_before(loop, arith.ConstantOp(BoolAttr.from_bool(True), i1)).result
+    same: SSAValue | None = None
     for number, each in enumerate(load.coord):
         if each in own:
             _move(each, loop, inside)
             there[number] = _with(each, loop, known, own)
             equal = insert_before(loop, CmpiOp("eq", each, there[number])).result
-            same = (
-                equal
-                if same.owner.name == "arith.constant"
-                else insert_before(loop, arith.AndIOp(same, equal, i1)).result
-            )
+            same = equal if same is None else insert_before(loop, arith.AndIOp(same, equal, i1)).result
+    if same is None:
+        same = insert_before(loop, arith.ConstantOp(BoolAttr.from_bool(True), i1)).result
     same.name_hint = "is_same"
     return _Shared(there, other, same)
 

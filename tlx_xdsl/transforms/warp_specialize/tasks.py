@@ -230,12 +230,13 @@ class _Former:
 
     def _copies(self) -> list[tt.LoadOp]:
         """The blocks in loops that threads copy; others get the reason why not."""
-        if not self._is_hopper():
+        blocks = [
+            op for op in self.function.walk() if isinstance(op, tt.LoadOp) and enclosing(op, *LOOPS) and not is_row(op)
+        ]
+        if not blocks or not self._is_hopper():
             return []
         infos, found = axis_infos(self.function), list[tt.LoadOp]()
-        for load in self.function.walk():
-            if not isinstance(load, tt.LoadOp) or not enclosing(load, *LOOPS) or is_row(load):
-                continue
+        for load in blocks:
             reason = why_no_copy(load, infos)
             if reason is None and not may_come_early(self.function, load):
                 reason = "something before it in the program may decide what it reads"
