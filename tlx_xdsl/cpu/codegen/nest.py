@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from .builder import I8, I32, I64, Value, constant, iota, poison
 from .function import FunctionEmitter
-from .views import Number, View, add, as_value, dense, load, multiply, store, subtract
+from .views import Number, View, add, as_value, dense, fetch, load, multiply, store, subtract
 
 VECTOR_BYTES = 64
 """Bytes of a vector of the widest elements of a nest: the registers of AVX-512, or several of another CPU's."""
@@ -43,6 +43,8 @@ class Access:
     """For each dimension the first of these, which is 0 where all do. Empty: 0 for all."""
     other: Value | None = None
     """What the others get instead; None: anything."""
+    ahead: Number = 0
+    """Elements from each one to another that the cache is asked for meanwhile; 0: none."""
 
 
 @dataclass(frozen=True)
@@ -538,6 +540,8 @@ class _Writer:
             if limit is not None and not (dim == self.dim and self.have_all)
         ]  # fmt: skip
         if not bounded:
+            if access.ahead != 0 and stride == 1 and mask is None:
+                fetch(b, access.view, add(b, offset, access.ahead), self.lanes)
             return load(b, access.view, offset, stride, self.lanes, mask)
         if self.have_none and self.dim in bounded:
             return b.splat(access.other or poison(access.view.in_register, self.lanes), self.lanes)

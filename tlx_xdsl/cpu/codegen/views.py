@@ -8,7 +8,24 @@ from typing import TypeAlias
 
 from xdsl.ir import Attribute
 
-from .builder import I1, I64, PTR, Builder, Value, bytes_of_element, constant, iota, mangle, memory_type, register_type
+from .builder import (
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    bytes_of_element,
+    constant,
+    iota,
+    mangle,
+    memory_type,
+    register_type,
+)  # fmt: skip
+
+LINE = 64
+"""Bytes of a line of the cache, and of the widest store."""
 
 # Sizes, strides and offsets: Python integers where the types state them, so that they are folded, else values.
 
@@ -161,6 +178,14 @@ def store(
     mask = mask or constant(1, I1, lanes)
     b.externals.declare(name, "void", [value.type, pointers.type, "i32 immarg", mask.type])
     b.lines.append(f"  call void @{name}({value.typed}, {pointers.typed}, i32 {view.bytes}, {mask.typed})")
+
+
+def fetch(b: Builder, view: View, place: Number, count: int) -> None:
+    """Ask the cache for the lines of some elements, which need not be there."""
+    start = address(b, view, place)
+    for byte in range(0, count * view.bytes, LINE):
+        flags = (constant(each, I32) for each in (0, 3, 1))
+        b.call("llvm.prefetch.p0", None, b.gep(I8, start, b.index(byte)), *flags)
 
 
 def gather(b: Builder, view: View, places: Value, mask: Value | None) -> Value:
