@@ -22,7 +22,7 @@ from .builder import (
     mangle,
     memory_type,
     register_type,
-)  # fmt: skip
+)
 
 LINE = 64
 """Bytes of a line of the cache, and of the widest store."""
@@ -142,6 +142,11 @@ def load(b: Builder, view: View, place: Number, stride: Number = 0, lanes: int =
             found = b.load(view.in_memory, where, lanes, view.bytes)
         else:
             found = _masked_load(b, view, where, lanes, mask)
+    elif stride == 2 and mask is None:
+        # All that lies between the first one and the last: its first half, and its second from one place before.
+        first, second = (address(b, view, add(b, place, each)) for each in (0, lanes - 1))
+        pairs = b.load(view.in_memory, first, lanes, view.bytes), b.load(view.in_memory, second, lanes, view.bytes)
+        found = b.merged(*pairs, [lane + (lane >= lanes) for lane in range(0, 2 * lanes, 2)])
     else:
         found = gather(b, view, _spread(b, place, stride, lanes), mask)
     return from_memory(b, view, found)
@@ -172,6 +177,10 @@ def store(
             name = f"llvm.masked.store.{mangle(value)}.p0"
             b.externals.declare(name, "void", [value.type, PTR, "i32 immarg", mask.type])
             b.lines.append(f"  call void @{name}({value.typed}, {where.typed}, i32 {view.bytes}, {mask.typed})")
+        return
+    if isinstance(stride, int) and mask is None:
+        for lane in range(lanes) if stride else [lanes - 1]:
+            b.store(b.extract(value, lane), address(b, view, add(b, place, lane * stride)), view.bytes)
         return
     pointers = b.gep(view.in_memory, view.base, _spread(b, place, stride, lanes))
     name = f"llvm.masked.scatter.{mangle(value)}.v{lanes}p0"

@@ -1,4 +1,4 @@
-"""What kernels ask the cache for ahead: a function in the place of the prefetch notes the addresses.
+"""Addresses that kernels ask the cache for ahead: a function in the place of the prefetch notes the addresses.
 
 The oracle is where numpy says that the next row lies. Arrays end at a page that may not be touched.
 """
