@@ -61,6 +61,9 @@ def by_rule(decisions: Any, module: ModuleOp) -> Any:
         decisions = replace(
             decisions, **{name: how for name, how in needed.items() if getattr(decisions, name) is None}
         )
+    if decisions.split:
+        alone = ("persistent", "join")
+        decisions = replace(decisions, **{name: False for name in alone if getattr(decisions, name) is None})
     if decisions.persistent is None and is_hopper and (_adds_up(module) or is_short):
         decisions = replace(decisions, persistent=True)
     rows = [each for each, _ in shapes]
