@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, f32, i32
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, f32
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
@@ -129,7 +129,7 @@ def split_of(function: FuncOp) -> int:
 def element_of(pointer: Attribute) -> str:
     """The type of the elements that an argument leads to, by its name in signatures."""
     assert isinstance(pointer, PointerType)
-    return {f32: "fp32", i32: "i32"}[pointer.pointee]
+    return "fp32" if pointer.pointee == f32 else "i32"
 
 
 def shape_names(function: FuncOp) -> dict[SSAValue, list[str]]:

@@ -115,7 +115,7 @@ class HostPart:
         if self.persistent:
             clusters = max(1, min(-(-prod(sizes) // self.cluster), programs // self.cluster))
             sizes = (clusters * self.cluster, 1, 1) if prod(sizes) else sizes
-        return (sizes[0] * self.split, *sizes[1:]), values
+        return (sizes[0] * self.split, sizes[1], sizes[2]), values
 
     def _value(self, part: Part, named: Mapping[str, Any], names: dict[str, Any]) -> Any:
         match part:

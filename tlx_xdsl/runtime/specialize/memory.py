@@ -7,6 +7,7 @@ all is allocated anew, in the graph's pool, and cleared in the graph.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -28,8 +29,7 @@ def memory_beside(values: Iterable[Any], count: int, dtype: str, *, is_zero: boo
         element = numpy_dtype(dtype)
         assert element is not None, dtype
         return np.zeros(count, element)
-    import torch
-
+    torch: Any = sys.modules["torch"]
     element, device = getattr(torch, _NAMES[dtype]), tensor.device
     if not is_zero:
         return torch.empty(count, dtype=element, device=device)

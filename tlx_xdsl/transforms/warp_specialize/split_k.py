@@ -56,7 +56,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tlx_xdsl.analysis.module_attrs import cluster_dims, module_target
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.arith import CmpiOp, ExtSIOp
-from tlx_xdsl.dialects.base import PointerType
+from tlx_xdsl.dialects.base import PointerType, scalar_type
 from tlx_xdsl.dialects.dimensions import shape_of_value
 from tlx_xdsl.dialects.tlx import ReplicaIdOp
 from tlx_xdsl.dialects.tt.memory import GridDependencyLaunchDependentsOp
@@ -118,35 +118,46 @@ def _loop_of(function: tt.FuncOp) -> scf.ForOp:
     products = ops_of(function, tt.DotOp, tt.DotScaledOp)
     if not products:
         raise refusal_at(function, "there is no product whose loop could be split")
-    product = products[0]
+    product, loop = products[0], products[0].parent_op()
     if len(products) > 1:
         raise refusal_at(products[1], "a loop is split where it has the only product of the kernel")
-    loop = product.parent_op()
     if not isinstance(loop, scf.ForOp) or loop.parent_op() is not function:
-        raise refusal_at(product, "the loop of the product is not one that all programs run once")
+        raise refusal_at(product, "the loop of the product is not one that each program runs once")
     if len(loop.iter_args) != 1:
-        raise refusal_at(loop, "the loop carries more than the sum of its products")
-    end = loop.body.block.last_op
-    carried = loop.body.block.args[1]
-    is_sum = isinstance(product, tt.DotOp) and product.c is carried and end is not None
-    if not is_sum or list(end.operands) != [product.results[0]]:
-        raise refusal_at(product, "what the loop carries is more than a sum of products")
-    if not carried.has_one_use() or not product.results[0].has_one_use():
-        raise refusal_at(product, "a turn of the loop uses the sum of those before")
-    type_ = loop.results[0].type
-    if not isinstance(type_, TensorType) or type_.element_type != f32 or len(type_.get_shape()) != 2:
-        raise refusal_at(product, "the sum of a split loop is a matrix of f32")
-    if (step := constant_integer(loop.step)) is None or step < 1:
-        raise refusal_at(loop, "the step of a split loop is a constant")
+        raise refusal_at(loop, "it carries more than the sum of its products")
+    if not _is_sum(product, loop):
+        raise refusal_at(product, "a split loop only adds up products, in f32")
     if not _is_zero(loop.iter_args[0]):
         raise refusal_at(loop, "the sum of a split loop begins at zero")
-    for op in function.body.walk():
-        is_before = op.parent_op() is function and op.is_before_in_block(loop)
-        if writes_memory(op) and (is_before or _is_in(op, loop)):
-            raise refusal_at(op, "each part of a split loop would do this once more")
-        if isinstance(op, scf.WhileOp) or (op.regions and _is_in(op, loop)):
-            raise refusal_at(op, "the turns of a split loop have neither branches nor loops")
+    if (step := constant_integer(loop.step)) is None or step < 1:
+        raise refusal_at(loop, "the step of a split loop is a constant")
+    _check_effects(function, loop)
     return loop
+
+
+def _is_sum(product: Operation, loop: scf.ForOp) -> bool:
+    """True if a loop carries the sum of one product, which nothing else in it uses."""
+    end, carried, result = loop.body.block.last_op, loop.body.block.args[1], product.results[0]
+    if not isinstance(product, tt.DotOp) or end is None or len(shape_of_value(result)) != 2:
+        return False
+    total = end.operands[0]
+    is_next = total is result and product.c is carried
+    if isinstance(added := total.owner, arith.AddfOp):
+        is_next = {*added.operands} == {carried, result} and _is_zero(product.c)
+    return is_next and scalar_type(result.type) == f32 and all(e.has_one_use() for e in (carried, result, total))
+
+
+def _check_effects(function: tt.FuncOp, loop: scf.ForOp) -> None:
+    """Raise WarpSpecializeRefusal for what each part would do once more."""
+    for op in function.body.walk():
+        is_inside = op is not loop and loop.is_ancestor(op)
+        top = op
+        while (around := top.parent_op()) is not function and around is not None:
+            top = around
+        if writes_memory(op) and (is_inside or top.is_before_in_block(loop)):
+            raise refusal_at(op, "each part of a split loop would do this once more")
+        if isinstance(op, scf.WhileOp) or (op.regions and is_inside):
+            raise refusal_at(op, "a split loop has neither branches nor loops in its turns, nor is a 'while' beside it")
 
 
 def _is_zero(value: SSAValue) -> bool:
@@ -154,10 +165,6 @@ def _is_zero(value: SSAValue) -> bool:
     if not isinstance(op, arith.ConstantOp) or not isinstance(op.value, DenseIntOrFPElementsAttr):
         return False
     return op.value.is_splat() and op.value.get_values()[0] == 0
-
-
-def _is_in(op: Operation, loop: scf.ForOp) -> bool:
-    return op is not loop and loop.is_ancestor(op)
 
 
 # --- the rewriting ----------------------------------------------------------------------------------------------------
@@ -196,7 +203,7 @@ class _Split:
         numbers: dict[tuple[type[Operation], int], SSAValue] = {}
         for axis in axes:
             for kind in (tt.GetProgramIdOp, tt.GetNumProgramsOp):
-                name = next((op.result.name_hint for op in known if isinstance(op, kind) and _axis(op) == axis), None)
+                name = next((op.result.name_hint for op in known if type(op) is kind and _axis(op) == axis), None)
                 number = write.value(kind(axis), name) if axis or kind is tt.GetNumProgramsOp else program
                 numbers[kind, axis] = number if axis else write.value(arith.DivSIOp(number, count), name or "tile")
         tile = numbers[tt.GetProgramIdOp, axes[-1]]
@@ -293,7 +300,7 @@ class _Writer:
 
     def places(self, first: SSAValue, shape: Sequence[int]) -> SSAValue:
         """Insert the pointers to a matrix that begins at a pointer."""
-        rows, columns = shape
+        columns = shape[1]
         row, column = (self._range(shape, axis) for axis in (0, 1))
         many = self.value(tt.SplatOp(operands=[self.number(columns)], result_types=[row.type]))
         row = self.value(arith.MuliOp(row, many))
