@@ -125,7 +125,8 @@ class HostPart:
             case Computed(expression):
                 return eval(self._code(expression), names)  # the compiler's own text
             case Memory(count, dtype, is_zero):
-                return memory_beside(named.values(), eval(self._code(count), names), dtype, is_zero=is_zero)
+                made = memory_beside(named.values(), eval(self._code(count), names), dtype, is_zero=is_zero)
+                return _Unfit("the launch does not fit: its arrays are no tensors of torch") if made is None else made
             case Described(pointer, shape, strides, block, padding):
                 sizes, steps = ([int(eval(self._code(each), names)) for each in group] for group in (shape, strides))
                 try:

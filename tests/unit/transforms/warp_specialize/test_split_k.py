@@ -14,8 +14,8 @@ from tests.gallery.plain.specialized import Made, make
 from tests.unit.volume import is_full
 from tlx_xdsl import CompilationError
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.runtime.specialize.host_part import Memory
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
@@ -46,7 +46,11 @@ def run(made, problem, tolerance, **more):
 CASES = {
     "odd sizes": ("matmul", {"M": 200, "N": 136, "K": 264}, {"split": 4}),
     "parts without turns": ("matmul", {"M": 130, "N": 72, "K": 40}, {"split": 8}),
-    "no turn at all is one of no launch, and a turn for one part is": ("matmul", {"M": 16, "N": 8, "K": 8}, {"split": 3}),
+    "no turn at all is one of no launch, and a turn for one part is": (
+        "matmul",
+        {"M": 16, "N": 8, "K": 8},
+        {"split": 3},
+    ),
     "one consumer": ("matmul", {"M": 200, "N": 72, "K": 328}, {"groups": 1, "split": 3}),
     "a grid of several axes": ("matmul_batched", None, {"split": 2}),
     "an epilogue with rows of its own": ("matmul_gelu", {"M": 200, "N": 136, "K": 264}, {"split": 2}),
@@ -114,9 +118,8 @@ def shapes_of_loops(x_desc, out_ptr, n, FORM: tl.constexpr):
         acc = tl.dot(x, x.T, acc)
         if FORM == "a store":
             tl.store(places + k, x.to(tl.float32))
-        if FORM == "a branch":
-            if k > 64:
-                x = x + x
+        if FORM == "a branch" and k > 64:
+            x = x + x
     if FORM == "another product":
         acc += tl.dot(x_desc.load([0, 0]), x_desc.load([0, 0]).T)
     tl.store(places, acc)
