@@ -16,13 +16,11 @@ def memory_beside(values: Iterable[Any], count: int, dtype: str, *, is_zero: boo
 
     None where the arrays are neither torch's nor numpy's.
     """
-    bases = [value.base if is_descriptor(value) else value for value in values]
-    array = next((base for base in bases if hasattr(base, "data_ptr") or isinstance(base, np.ndarray)), None)
+    bases: list[Any] = [value.base if is_descriptor(value) else value for value in values]
+    array = next((base for base in bases if hasattr(base, "ctypes") or hasattr(base, "data_ptr")), None)
     element = numpy_dtype(dtype)
     assert element is not None, "a pass has written the type"
-    if isinstance(array, np.ndarray):
+    if hasattr(array, "ctypes"):
         return np.zeros(count, element)
     make = getattr(array, "new_zeros" if is_zero else "new_empty", None)
-    if make is None:
-        return None
-    return make(count, dtype=getattr(sys.modules["torch"], element.name))
+    return None if make is None else make(count, dtype=getattr(sys.modules["torch"], element.name))

@@ -205,7 +205,7 @@ class _Search:
             if fewer.verdict is None or fewer.verdict.answer != "explored":
                 why = str(fewer.refused or fewer.verdict)
                 return Verdict("unknown", (f"the same loop for {MOST_EXPLORED} programs is not explored: {why}",))
-            return self._at_sizes(made, verdict, fewer.verdict)
+            return self._at_sizes(made, verdict, replace(fewer.verdict, details=fewer.verdict.details[:1]))
         found = verdict
         # The CTAs of a cluster have a tile together, or one each.
         for tiles in range(1, made.host.cluster + 1):

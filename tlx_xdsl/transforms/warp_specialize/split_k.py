@@ -260,10 +260,12 @@ class _Split:
         before = write.value(_count(counter, write.number(1), write.value(constant(1, i1))), "before")
         is_last = write.value(CmpiOp("eq", before, write.number(self.parts - 1)), "is_last")
         ending = scf.YieldOp()
-        branch = write.add(scf.IfOp(is_last, [], Region(Block([ending]))))
-        branch.attributes[NOTE] = StringAttr("in the order of the loop, whoever is last: the same bits in each run")
+        write.add(scf.IfOp(is_last, [], Region(Block([ending]))))
         write = _Writer(ending, self.loop)
-        write.add(tt.StoreOp(counter, write.number(0)))
+        back = write.add(tt.StoreOp(counter, write.number(0)))
+        back.attributes[NOTE] = StringAttr(
+            "ready for the next launch; sums are added in the order of the loop, with the same bits in each run"
+        )
         sums = write.value(tt.LoadOp(places), "acc")
         for each in range(1, self.parts):
             loaded = write.value(tt.LoadOp(write.moved(places, write.number(each * size))), "loaded")

@@ -46,7 +46,7 @@ def run(made, problem, tolerance, **more):
 CASES = {
     "odd sizes": ("matmul", {"M": 200, "N": 136, "K": 264}, {"split": 4}),
     "parts without turns": ("matmul", {"M": 130, "N": 72, "K": 40}, {"split": 8}),
-    "no turn at all is one of no launch, and a turn for one part is": (
+    "a turn for one part alone": (
         "matmul",
         {"M": 16, "N": 8, "K": 8},
         {"split": 3},
@@ -87,6 +87,11 @@ def test_the_order_of_arrival_changes_no_bit(made):
     first = results(made)
     for more in ({"descending": True}, {"overlapping": True, "schedule": "random", "seed": 1}):
         assert results(made, **more) == first
+
+
+@pytest.mark.skipif(not is_full(), reason="takes ten seconds: at full volume")
+def test_final_code_gives_the_same_bits_in_each_order(made):
+    assert results(made, stage="ptx") == results(made, stage="ptx", descending=True)
 
 
 def test_what_the_host_gives_has_a_place_for_each_group_and_part(made):
