@@ -260,10 +260,9 @@ class _Search:
             for value in values:
                 if self.predicted >= MOST_PREDICTED or time.perf_counter() > self.until:
                     break
-                other = self.candidate(replace(best.decisions, **{name: value}), explores=False)
+                other = self._changed(best.decisions, name, value, start)
                 if other is start:
                     continue
-                self._predict(other)
                 is_faster = other.counted * (1 + TIE / 4) < best.counted
                 if other.is_open and is_faster:
                     self._explore(other)
@@ -280,6 +279,21 @@ class _Search:
                 reason = f"the clock expects {best.milliseconds:.4g} ms" if best.milliseconds < inf else ""
                 decided.append(Decision(name, value, reason, alternatives=others))
         return best, decided
+
+    def _changed(self, decisions: Any, name: str, value: Any, start: Candidate) -> Candidate:
+        """Return the candidate with another value of a decision, and what the clock expects of it.
+
+        The sums of a loop that programs share take memory: it has as many slots as fit then.
+        """
+        is_open = name == "split" and self.first.depth is None
+        other = start
+        for depth in DEPTHS if is_open else (decisions.depth,):
+            other = self.candidate(replace(decisions, **{"depth": depth, name: value}), explores=False)
+            if other is not start:
+                self._predict(other)
+            if other.milliseconds < inf or not other.specialized:
+                break
+        return other
 
     def by_rules(self) -> Candidate:
         """Return the candidate of the rules: the given decisions, and those that fit where they are not given."""

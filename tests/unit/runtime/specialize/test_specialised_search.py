@@ -123,6 +123,11 @@ def test_a_loop_that_programs_share_must_be_expected_to_be_much_faster(world, mo
     assert found.verdict.answer == "explored"
     assert len(seen) == 1
     assert ("split", 4) in [(each.name, each.value) for each in found.decisions]
+    world.times = lambda decisions: (
+        "too much memory" if decisions.split and decisions.depth != 3 else 4.0 + (4.0 if decisions.split != 4 else 0.0)
+    )
+    found = searched(FEW, Settings(by="search"))
+    assert (found.host.split, "depth=3" in found.source) == (4, True)
     world.times = lambda decisions: 7.4 if decisions.split == 4 else 8.0
     assert searched(FEW, Settings(by="search")).host.split == 1
     world.plain, world.times = 8.7, lambda decisions: 8.0
