@@ -152,7 +152,10 @@ def launches(family: Family) -> tuple[Shape, ...]:
 
 
 def _has_few_tiles(shape: Shape, config: Config) -> bool:
-    return "N" in shape and -(-shape["M"] // config["BLOCK_M"]) * -(-shape["N"] // config["BLOCK_N"]) <= FEW_PROGRAMS
+    """True where loops are worth to be split: larger blocks leave few slots beside their sums."""
+    rows, columns = config["BLOCK_M"], config["BLOCK_N"]
+    tiles = -(-shape["M"] // rows) * -(-shape["N"] // columns) if "N" in shape else FEW_PROGRAMS + 1
+    return tiles <= FEW_PROGRAMS and rows * columns <= 128 * 128
 
 
 def _label(config: Config) -> str:

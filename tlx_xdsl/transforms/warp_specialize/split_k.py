@@ -178,7 +178,8 @@ class _Split:
         self.replicas = copies.value.data if isinstance(copies, IntegerAttr) else 1
 
     def run(self) -> None:
-        rest = _after(self.loop)
+        ops = list(self.function.body.blocks[0].ops)
+        rest = ops[ops.index(self.loop) + 1 :]
         early = _early(rest, self.loop)
         late = [op for op in rest[:-1] if op not in early]
         part, tile = self._numbers()
@@ -328,16 +329,6 @@ class _Writer:
 
 def _axis(op: tt.GetProgramIdOp | tt.GetNumProgramsOp) -> int:
     return op.axis.value.data
-
-
-def _after(loop: scf.ForOp) -> list[Operation]:
-    """Return the operations after a loop, to the end of its block."""
-    found: list[Operation] = []
-    op = loop.next_op
-    while op is not None:
-        found.append(op)
-        op = op.next_op
-    return found
 
 
 def _early(rest: Sequence[Operation], loop: scf.ForOp) -> set[Operation]:

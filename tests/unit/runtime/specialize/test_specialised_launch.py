@@ -139,6 +139,11 @@ def test_programs_that_share_a_loop_have_counts_of_their_stream(cuda, monkeypatc
     assert launched() == ["empty"]
     torch.is_capturing = True
     assert launched() == launched() == ["empty", "zeros"]
+    # A launch that is bound to a stream is the plain one.
+    bound = []
+    monkeypatch.setattr(specializing.TritonKernel, "bind", lambda self, *args, **named: bound.append(self))
+    kernel.bind((3, 2), *values, 192, 128, 320, 320, 128, 128, **BLOCKS)
+    assert bound == [kernel]
 
 
 def test_other_numbers_and_alignments_are_other_launches(cuda, kernel):
