@@ -1,4 +1,4 @@
-"""What a mask hides is not touched: arrays end where a page begins that nobody may read, in processes of their own."""
+"""Masked elements are not touched: arrays end where a page begins that no launch may read."""
 
 # covers: target.cpu
 
