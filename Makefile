@@ -29,6 +29,8 @@ WORKERS ?= auto
 NEXT_ARGS ?=
 
 BIN = $(VENV)/bin
+# Tests start hundreds of processes: without bytecode each compiles our sources again, which takes it half a second or more.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 # A file's tests share what they compile, so they stay in one process. It has one core; numpy need not ask for more.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile

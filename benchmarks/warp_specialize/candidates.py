@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.gallery.plain.family import Arrays, Config, Family, Problem, Shape, options
+from tlx_xdsl.runtime.specialize.candidates import FEW_PROGRAMS
 
 STOCK, STOCK_WS, OURS, RULE, HAND = "Triton", "Triton warp_specialize", "ours", "ours by rule", "by hand"
 """Who has made a kernel. `ours by rule` is the family's own configuration without a decision that is given."""
@@ -25,6 +26,12 @@ DECISIONS: tuple[Mapping[str, Any], ...] = (
 
 CLUSTERS: tuple[Mapping[str, Any], ...] = ({"groups": 2, "persistent": True, "cluster": 2},)
 """Those of products, whose tiles share blocks; the screening's times show what they are worth."""
+SPLIT: tuple[Mapping[str, Any], ...] = tuple({"groups": 2, "split": parts} for parts in (2, 4, 8))
+"""Those of products with few tiles, whose loops programs share."""
+FEW_TILES: Mapping[str, tuple[Shape, ...]] = {
+    "matmul": tuple({"M": m, "N": n, "K": k} for m, n, k in ((512, 512, 16384), (1024, 1024, 8192), (256, 4096, 4096)))
+}
+"""Launches with few tiles and a long K, beside the large ones of a family."""
 JOINED: tuple[Mapping[str, Any], ...] = tuple(
     {"groups": groups, "join": True, "outer_depth": 2, "order": order, **more}
     for groups, order, more in (
@@ -45,7 +52,7 @@ DECISIONS_OF: Mapping[str, tuple[Mapping[str, Any], ...]] = {
 """The same for families that have others: of a chunk two groups share the columns."""
 
 MORE_OF: Mapping[str, tuple[Mapping[str, Any], ...]] = {
-    "attention": LONG + JOINED, "product": CLUSTERS, "gated": CLUSTERS,
+    "attention": LONG + JOINED, "product": CLUSTERS + SPLIT, "gated": CLUSTERS,
 }  # fmt: skip
 """What there is beside `DECISIONS`."""
 
@@ -133,8 +140,22 @@ def ours(family: Family, shape: Shape) -> Iterator[Candidate]:
                 continue
             if (decisions.get("order") and not shape.get("causal")) or (groups > 2 and shape.get("dim", 0) > 64):
                 continue
+            if "split" in decisions and not _has_few_tiles(shape, config):
+                continue
             name = " ".join(f"{key}={value}" for key, value in decisions.items())
             yield Candidate(f"{_label(blocks)} {name or 'rule'}", OURS, family, shape, config, decisions)
+
+
+def launches(family: Family) -> tuple[Shape, ...]:
+    """The launches of the benchmark."""
+    return (*family.large, *FEW_TILES.get(family.name, ()))
+
+
+def _has_few_tiles(shape: Shape, config: Config) -> bool:
+    """True where loops are worth to be split: larger blocks leave few slots beside their sums."""
+    rows, columns = config["BLOCK_M"], config["BLOCK_N"]
+    tiles = -(-shape["M"] // rows) * -(-shape["N"] // columns) if "N" in shape else FEW_PROGRAMS + 1
+    return tiles <= FEW_PROGRAMS and rows * columns <= 128 * 128
 
 
 def _label(config: Config) -> str:

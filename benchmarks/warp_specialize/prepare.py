@@ -48,7 +48,7 @@ def _jobs(names: list[str], parts: list[str]) -> Iterator[Job]:
             each = candidates.by_rule(family, shape)
             yield compiled.job_of(each, each.problem(UntouchedArrays()))
         makers = {STOCK: candidates.stock, STOCK_WS: candidates.stock_warp_specialized, OURS: candidates.ours}
-        for shape in family.large:
+        for shape in candidates.launches(family):
             for part, maker in makers.items():
                 for each in maker(family, shape) if part in parts else ():
                     yield compiled.job_of(each, each.problem(UntouchedArrays()))

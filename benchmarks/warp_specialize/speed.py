@@ -92,7 +92,7 @@ def run_family(family: Family, machine: Any, record: Record, only: str, most: in
     record.write(machine=machine.machine, wanted=WANTED.get(family.name, 1.0), checked=True)
     record.write(**{"wanted of hand": OF_HAND.get(family.name, 0.95)})
     dry = isinstance(machine, Dry)
-    for shape in family.shapes[:2] if dry else family.large:
+    for shape in family.shapes[:2] if dry else candidates.launches(family):
         name = named(shape)
         if name in record.data["cases"] or only not in name:
             continue

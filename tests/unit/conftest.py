@@ -5,6 +5,7 @@ same in every run) or `full` (many examples, new ones in every run).
 """
 
 import functools
+import gc
 import importlib.util
 import os
 from collections import Counter
@@ -61,6 +62,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, missing in MISSING.items():
             if item.get_closest_marker(marker) and (reason := missing()):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage less often: with Python's thresholds that takes a quarter of the time of launches.
+
+    Operations and values of modules refer to each other, so that there is garbage; 50,000 objects take some 10 MB.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

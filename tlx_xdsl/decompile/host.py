@@ -11,14 +11,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, f32
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
 from tlx_xdsl.analysis.module_attrs import cluster_dims
 from tlx_xdsl.dialects.tt.func import FuncOp
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
-from tlx_xdsl.transforms.warp_specialize.accesses.arguments import CONDITIONS, HOST_VALUE, descriptors_of
+from tlx_xdsl.transforms.warp_specialize.accesses.arguments import (
+    CONDITIONS,
+    HOST_MEMORY,
+    HOST_VALUE,
+    SPLIT,
+    descriptors_of,
+)
 from tlx_xdsl.transforms.warp_specialize.host_descriptors import DESCRIPTOR
 
 from .types import Text, call, listed, tupled
@@ -39,6 +45,19 @@ def elements(array):
         return array.untyped_storage().nbytes() // array.element_size() - array.storage_offset()
     return array.size
 '''
+_MEMORY = '''\
+def memory(array, kind, count, dtype):
+    """Return memory for this launch alone, where an array of torch or numpy is."""
+    if hasattr(array, "data_ptr"):
+        import torch as library
+
+        more = {"device": array.device}
+    else:
+        import numpy as library
+
+        more = {}
+    return getattr(library, kind)(count, dtype=getattr(library, dtype), **more)
+'''
 
 
 @dataclass(frozen=True)
@@ -56,10 +75,14 @@ def host_part(function: FuncOp, name: str, plain: PlainKernel) -> list[str]:
     arguments = list(_arguments(function))
     conditions = _texts(function.attributes.get(CONDITIONS))
     parameters = list(plain.parameters) or [argument.name_hint or "" for argument, known in arguments if not known]
-    made, values, pointers = list[str](), list[str](), set[str]()
+    made, values, pointers, memory = list[str](), list[str](), set[str](), list[tuple[str, str]]()
     for argument, known in arguments:
         own = argument.name_hint or f"arg{argument.index}"
-        if isinstance(argument.type, PointerType):
+        if isinstance(held := known.get(HOST_MEMORY), DictionaryAttr):
+            new = "zeros" if held.data["zero"] == BoolAttr.from_bool(True) else "empty"
+            kind = {"fp32": "float32", "i32": "int32"}[element_of(argument.type)]
+            memory.append((own, f'"{new}", {_text(held.data["count"])}, "{kind}"'))
+        elif isinstance(argument.type, PointerType):
             pointers.add(own)
         elif isinstance(described := known.get(DESCRIPTOR), DictionaryAttr):
             pointers.add(_text(described.data["pointer"]))
@@ -68,21 +91,26 @@ def host_part(function: FuncOp, name: str, plain: PlainKernel) -> list[str]:
             box = list(argument.type.shape)
             made.append(f"{own} = {call('tlx_xdsl.TensorDescriptor', *_parts_of(own), box, f'{own}.padding')}")
         values.append(value.data if isinstance(value := known.get(HOST_VALUE), StringAttr) else own)
+    split = split_of(function)
     is_persistent = any(_mentions(text, "grid") for text in values)
+    beside = next((name for name in parameters if name in pointers), f"{values[0]}.base")
+    made += [f"{own} = memory({beside}, {what})" for own, what in memory]
     lines: list[str] = []
-    if is_persistent or any(_mentions(text, "grid") for text in conditions):
+    if split > 1 or is_persistent or any(_mentions(text, "grid") for text in conditions):
         lines.append("grid = (*grid, 1, 1)[:3]")
     lines += _checks(name, conditions, sorted(pointers)) if conditions else []
     grid = "(min(grid[0] * grid[1] * grid[2], programs),)" if is_persistent else "grid"
     if is_persistent and (cluster := cluster_of(function)) > 1:
         tiles = f"(grid[0] * grid[1] * grid[2] + {cluster - 1})"
         grid = f"({cluster} * min({tiles} // {cluster}, programs // {cluster}),)"
+    if split > 1:
+        grid = f"({split} * grid[0], grid[1], grid[2])"
     lines += [*made, f"return {grid}, {tupled(values)}"]
     head = f"def launch_arguments({', '.join(['grid', *_defaults(parameters, plain.constants, is_persistent)])}):"
     doc = '"""Return the grid and the arguments for a launch of the plain kernel with these."""'
     body = [part for line in [doc, *lines] for part in wrapped(f"    {line}")]
     text = "\n".join([*wrapped(head), *body]) + "\n"
-    helpers = {"address(": _ADDRESS, "elements(": _ELEMENTS}
+    helpers = {"address(": _ADDRESS, "elements(": _ELEMENTS, "memory(": _MEMORY}
     return [*(helper for called, helper in helpers.items() if called in text), text]
 
 
@@ -90,6 +118,18 @@ def cluster_of(function: FuncOp) -> int:
     """Return the CTAs of a cluster along x."""
     dims = cluster_dims(module) if isinstance(module := function.parent_op(), ModuleOp) else None
     return 1 if dims is None else dims[0]
+
+
+def split_of(function: FuncOp) -> int:
+    """Return the programs that share the work of one of the plain launch."""
+    found = function.attributes.get(SPLIT)
+    return found.value.data if isinstance(found, IntegerAttr) else 1
+
+
+def element_of(pointer: Attribute) -> str:
+    """The type of the elements that an argument leads to, by its name in signatures."""
+    assert isinstance(pointer, PointerType)
+    return "fp32" if pointer.pointee == f32 else "i32"
 
 
 def shape_names(function: FuncOp) -> dict[SSAValue, list[str]]:
@@ -110,7 +150,7 @@ def _arguments(function: FuncOp) -> Iterator[tuple[BlockArgument, Mapping[str, A
         if argument not in extents:
             known = attributes[argument.index : argument.index + 1]
             held = [(name, value) for each in known for name, value in each.items()]
-            yield argument, {name: value for name, value in held if name in (DESCRIPTOR, HOST_VALUE)}
+            yield argument, {name: value for name, value in held if name in (DESCRIPTOR, HOST_MEMORY, HOST_VALUE)}
 
 
 def _descriptor(known: DictionaryAttr, argument: BlockArgument) -> Text:

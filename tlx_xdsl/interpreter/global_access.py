@@ -29,6 +29,9 @@ class Strength(Enum):
     SYS = auto()
     """Atomic for those of all GPUs."""
 
+    # Keys of dictionaries that each access asks: that of `Enum` hashes the name, in Python.
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class Access:

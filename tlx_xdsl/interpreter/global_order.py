@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.numerics.arrays import Integers
+from tlx_xdsl.numerics.arrays import Integers, distinct
 from tlx_xdsl.text.diagnostics import source_location
 
 from .clocks import Clock
@@ -391,4 +391,4 @@ def _different(numbers: NDArray[np.int32]) -> list[int]:
     """The numbers, each once: most often there is one."""
     if len(numbers) and (numbers == numbers[0]).all():
         return [int(numbers[0])]
-    return np.unique(numbers).tolist()
+    return distinct(numbers).tolist()

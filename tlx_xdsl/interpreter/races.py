@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.numerics.arrays import Integers
+from tlx_xdsl.numerics.arrays import Integers, distinct
 
 from .clocks import Clock
 from .faults import Race, fault_at, place_note, remedy
@@ -33,7 +33,7 @@ class Footprint:
     @staticmethod
     def of(offsets: Integers, size: int) -> Footprint:
         """The bytes of elements of `size` bytes that begin at `offsets`."""
-        starts = np.unique(offsets)
+        starts = distinct(offsets)
         gaps = np.flatnonzero(np.diff(starts) > size)
         firsts = starts[np.concatenate(([0], gaps + 1))]
         ends = starts[np.concatenate((gaps, [len(starts) - 1]))] + size

@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.tt import DescriptorReduceKind, RMWOp
+from tlx_xdsl.numerics.arrays import distinct
 
 READ, UPDATE = "read", "update"
 """Accesses to global memory: one that changes nothing, and one whose order with any other matters."""
@@ -70,7 +71,7 @@ def global_touch(op: Operation, buffer: str, index: slice | NDArray[np.int64], s
     if isinstance(index, slice):
         words = frozenset(range(index.start * size // _WORD, (index.stop * size - 1) // _WORD + 1))
     else:
-        first = np.unique(index) * size
+        first = distinct(index) * size
         words = frozenset(np.concatenate([(first + at) // _WORD for at in range(0, size, _WORD)]).tolist())
     return Touch(("global memory", buffer), READ if reads else _update(op), words)
 

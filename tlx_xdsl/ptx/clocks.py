@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.numerics.arrays import Booleans, Integers
+from tlx_xdsl.numerics.arrays import Booleans, Integers, distinct
 
 from .cohort import LANES, Cohort
 from .global_order import CLUSTER, SHARED, WEAK, Foreign, Sync, WaveView, joined, longest
@@ -188,7 +188,7 @@ class Clocks:
         if not len(places):
             return
         first = int(warps[0])
-        own = np.array([first]) if warps[-1] == first else np.unique(warps)
+        own = np.array([first]) if warps[-1] == first else distinct(warps)
         steps = self.known[own, own].astype(np.int64)
         for warp, step in zip(own.tolist(), steps.tolist(), strict=True):
             self._note(warp, step, cohort)
@@ -255,7 +255,7 @@ class Clocks:
     def grid_wait(self, cohort: Cohort, mask: Any) -> None:
         """Warps have waited for the launches before."""
         agent = self.agent("griddepcontrol.wait", 0, is_async=False)
-        self.known[cohort.warps if mask is None else np.unique(cohort.warp_of[mask]), agent] = 1
+        self.known[cohort.warps if mask is None else distinct(cohort.warp_of[mask]), agent] = 1
 
     def _note_early(self, buffer: Any, addresses: Integers, size: int, what: str, at: int, warps: Integers) -> None:
         if (dependent := self.view.order.dependent) is not None:
@@ -300,7 +300,7 @@ class Clocks:
     def copy(self, cohort: Cohort, threads: Integers, places: Integers, size: int) -> None:
         """Threads issue `cp.async`, of the generic proxy."""
         warps = cohort.warp_of[threads]
-        for warp in np.unique(warps).tolist():
+        for warp in distinct(warps).tolist():
             agent = self.agent("cp.async", warp, is_async=False)
             step = self._begin(cohort, agent)
             self.lanes.copiers[warp], self.lanes.at = agent, cohort.at
@@ -315,7 +315,7 @@ class Clocks:
     ) -> None:
         """Threads issue `st.async`, whose end counts at an mbarrier."""
         warps = cohort.warp_of[chosen]
-        for warp in np.unique(warps).tolist():
+        for warp in distinct(warps).tolist():
             agent = self.agent("st.async", warp, to, is_async=False)
             step = self._begin(cohort, agent)
             token = Token(np.array([agent]), np.array([step]), np.array([warp]), "st.async")
@@ -350,7 +350,7 @@ class Clocks:
                 self.fenced[waiting, agent] = np.maximum(self.fenced[waiting, agent], done[-1])
 
     def _issuers(self, cohort: Cohort, mask: Any, kind: str) -> list[int]:
-        warps = cohort.warps if mask is None else np.unique(cohort.warp_of[mask])
+        warps = cohort.warps if mask is None else distinct(cohort.warp_of[mask])
         return [warp for warp in warps.tolist() if kind != "wgmma" or warp % 4 == 0]
 
     def complete(self, token: Token, barrier: Any) -> None:
@@ -364,7 +364,7 @@ class Clocks:
 
     def copies_arrive(self, cohort: Cohort, threads: Integers, barrier: Any) -> None:
         """The end of the `cp.async` of threads so far counts at an mbarrier."""
-        for warp in np.unique(cohort.warp_of[threads]).tolist():
+        for warp in distinct(cohort.warp_of[threads]).tolist():
             known = self.known[warp].copy()
             if (agent := self._agents.get(("cp.async", warp, None))) is not None:
                 known[agent] = self._steps[agent]
@@ -424,11 +424,11 @@ class Clocks:
 
     def release(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
         """Threads arrive at a barrier."""
-        self._release(np.unique(cohort.warp_of[chosen]), barrier)
+        self._release(distinct(cohort.warp_of[chosen]), barrier)
 
     def arrive(self, cohort: Cohort, threads: Integers, barrier: Any, *, releases: bool, scope: int) -> None:
         """Threads arrive at an mbarrier, and release what they know to a scope or, relaxed, what a fence has."""
-        warps = np.unique(cohort.warp_of[threads])
+        warps = distinct(cohort.warp_of[threads])
         self._check_made(warps, barrier)
         if not releases:
             self._arrive_relaxed(cohort, warps, barrier)
@@ -459,7 +459,7 @@ class Clocks:
 
         What they have waited for of other CTAs is acquired for the memories `acquires`.
         """
-        warps = cohort.warps if mask is None else np.unique(cohort.warp_of[mask])
+        warps = cohort.warps if mask is None else distinct(cohort.warp_of[mask])
         self._acquired[acquires, warps] = np.maximum(self._acquired[acquires, warps], self._seen[acquires, warps])
         for warp in warps.tolist():
             if scope != WEAK:
@@ -469,7 +469,7 @@ class Clocks:
 
     def arrive_relaxed(self, cohort: Cohort, chosen: NDArray[Any], barrier: Any) -> None:
         """Threads arrive at the cluster's barrier without releasing more than what a fence has."""
-        for warp in np.unique(cohort.warp_of[chosen]).tolist():
+        for warp in distinct(cohort.warp_of[chosen]).tolist():
             self._gather(barrier, *self._relaxed(warp), np.array([warp]))
 
     def _relaxed(self, warp: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -514,7 +514,7 @@ class Clocks:
         """Threads have waited for a barrier, and acquire from the CTAs of a scope."""
         if barrier.completed is None:
             return
-        warps = np.unique(cohort.warp_of[chosen])
+        warps = distinct(cohort.warp_of[chosen])
         known, fenced, foreign, (near, everything) = barrier.completed
         count = len(known)
         self.known[warps, :count] = np.maximum(self.known[warps, :count], known)
@@ -529,7 +529,7 @@ class Clocks:
 
     def pass_wait(self, cohort: Cohort, chosen: Booleans, barrier: Any, scope: int) -> None:
         """Threads have waited for an mbarrier, and acquire from the CTAs of a scope."""
-        warps = np.unique(cohort.warp_of[chosen])
+        warps = distinct(cohort.warp_of[chosen])
         self._check_made(warps, barrier)
         self._check_phase(warps, barrier)
         self.acquire(cohort, chosen, barrier, scope)
@@ -573,7 +573,7 @@ class Clocks:
 
     def proxy_fence(self, cohort: Cohort, mask: Any) -> None:
         """Make what warps know visible to the async proxy."""
-        warps = cohort.warps if mask is None else np.unique(cohort.warp_of[mask])
+        warps = cohort.warps if mask is None else distinct(cohort.warp_of[mask])
         self.fenced[warps] = self.known[warps]
 
     def warp_sync(self, cohort: Cohort, named: Any) -> None:
@@ -630,7 +630,7 @@ class Clocks:
 
     def tensor_wait(self, cohort: Cohort, mask: Any, kind: str) -> None:
         """Warps wait for their loads or stores of tensor memory."""
-        for warp in (cohort.warps if mask is None else np.unique(cohort.warp_of[mask])).tolist():
+        for warp in (cohort.warps if mask is None else distinct(cohort.warp_of[mask])).tolist():
             if (agent := self._agents.get((f"tcgen05.{kind}", warp, None))) is not None:
                 self.known[warp, agent] = self._steps[agent]
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.numerics.arrays import Array, Booleans, Integers
+from tlx_xdsl.numerics.arrays import Array, Booleans, Integers, distinct
 
 from .flow import EXIT
 from .memory.surroundings import Surroundings, Trap
@@ -194,7 +194,7 @@ class Cohort:
         """Go where a table says, by an index for each thread."""
         if int(index.max()) >= len(targets):
             raise Trap(f"the index {int(index.max())} is outside of the {len(targets)} branch targets")
-        found = np.unique(index)
+        found = distinct(index)
         if len(found) == 1:
             return targets[int(found[0])]
         if meets != EXIT and any(self._parts_a_warp(index == each) for each in found):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.numerics.arrays import Booleans, Integers
+from tlx_xdsl.numerics.arrays import Booleans, Integers, distinct
 
 from .dependent_launches import DependentLaunch
 from .memory.global_shadow import AGENT, AGENT_BITS, AGENT_SHIFT, SEVERAL, GlobalShadow, cta_of
@@ -319,7 +319,7 @@ class WaveView:
             self._acquire(held[at], owners, sync)
         if not can_release:
             return []
-        warps = np.unique(owners).tolist()
+        warps = distinct(owners).tolist()
         released: dict[int, tuple[int, int]] = {}
         for warp in warps:
             if sync.releases:
@@ -329,7 +329,7 @@ class WaveView:
         for warp, (snapshot, scope) in released.items():
             own = at[owners == warp]
             before = held[own]
-            for number in np.unique(before).tolist():
+            for number in distinct(before).tolist():
                 held[own[before == number]] = self.order.grow(number, snapshot, self.cta(warp), scope)
         return warps if sync.releases else []
 

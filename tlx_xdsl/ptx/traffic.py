@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.layouts.global_access import SECTOR_BYTES
 from tlx_xdsl.layouts.shared_access import BANKS, WORD_BYTES, lanes_per_pass
-from tlx_xdsl.numerics.arrays import Integers
+from tlx_xdsl.numerics.arrays import Integers, distinct
 
 from .cohort import LANES, Cohort
 
@@ -84,7 +84,7 @@ class Traffic:
         """The threads of a mask access `size` bytes of shared memory each."""
         warps, lanes = (each if mask is None else each[mask] for each in (cohort.warp_of, cohort.lane))
         passes = warps * LANES + lanes // lanes_per_pass(size)
-        self._at(cohort).shared.add(len(np.unique(warps)), *wavefronts(passes, places, size))
+        self._at(cohort).shared.add(len(distinct(warps)), *wavefronts(passes, places, size))
 
     def shared_rows(self, cohort: Cohort, places: Integers, rows: int, size: int) -> None:
         """Each warp accesses so many rows of a matrix."""
@@ -98,7 +98,7 @@ class Traffic:
 
     def wait(self, cohort: Cohort, threads: NDArray[np.bool_]) -> None:
         """Threads have to wait."""
-        self._at(cohort).waits += len(np.unique(cohort.warp_of[threads]))
+        self._at(cohort).waits += len(distinct(cohort.warp_of[threads]))
 
     def copy(self, cohort: Cohort, size: int) -> None:
         """TMA moves bytes."""
@@ -124,7 +124,7 @@ def by_pass(passes: Integers, places: Integers, size: int) -> tuple[Integers, In
         return passes, passes
     words = places[:, None] // WORD_BYTES + np.arange(-(-size // WORD_BYTES))
     count = int(words.max()) + 1
-    asked = np.unique((passes[:, None] * count + words).ravel())
+    asked = distinct((passes[:, None] * count + words).ravel())
     numbers, banks = asked // count, asked % count % BANKS
     pairs, times = np.unique(numbers * BANKS + banks, return_counts=True)
     first = np.flatnonzero(np.diff(pairs // BANKS, prepend=-1))

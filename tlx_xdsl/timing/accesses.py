@@ -12,7 +12,7 @@ import numpy as np
 
 from tlx_xdsl.layouts.global_access import SECTOR_BYTES
 from tlx_xdsl.layouts.shared_access import lanes_per_pass
-from tlx_xdsl.numerics.arrays import Integers
+from tlx_xdsl.numerics.arrays import Integers, distinct
 from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.traffic import by_pass
 
@@ -77,7 +77,7 @@ class Patterns:
             for part in np.split(np.arange(len(warps)), starts[1:]):
                 own = places[part]
                 ends = np.concatenate([own, own + (size - 1)])
-                count = len(np.unique(ends // SECTOR_BYTES))
+                count = len(distinct(ends // SECTOR_BYTES))
                 found.append((int(warps[part[0]]), len(own) * size, count, runs(ends >> PAGE_BITS)))
             return found
 
@@ -118,7 +118,7 @@ def runs(pages: Integers) -> tuple[int, ...]:
     found = pages[np.flatnonzero(np.diff(pages, prepend=-1))]
     if len(found) == 1:
         return int(found[0]), int(found[0])
-    found = np.unique(found)
+    found = distinct(found)
     breaks = np.flatnonzero(np.diff(found) > 1)
     firsts = found[np.concatenate([[0], breaks + 1])]
     lasts = found[np.concatenate([breaks, [len(found) - 1]])]

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from tlx_xdsl.element_types import tcgen05_types
-from tlx_xdsl.numerics.arrays import Integers
+from tlx_xdsl.numerics.arrays import Integers, distinct
 from tlx_xdsl.ptx.cohort import LANES, Cohort, Item, Wait
 from tlx_xdsl.ptx.flow import EXIT
 from tlx_xdsl.ptx.global_order import WEAK, Sync
@@ -350,7 +350,7 @@ class Recorder(Nothing):
             event.place = int(units.min()) * size % self._wave.shared.stride - SHARED_START
             event.size = units.size * size
         if self._has_zeros and (level := self._rules.wanted.get(event.at, 0)):
-            self._require(level, np.unique(self._zeros.reshape(-1, size)[units]).tolist())
+            self._require(level, distinct(self._zeros.reshape(-1, size)[units]).tolist())
 
     def complete(self, token: Copy, barrier: Any) -> None:
         """The end of a copy counts at an mbarrier."""
@@ -538,7 +538,7 @@ class Recorder(Nothing):
                 self._has_zeros = True
                 self._zeros[places[:, None] + np.arange(size)] = at + 1 if is_hollow else 0
         elif self._has_zeros and at in self._rules.checked:
-            found = np.unique(self._zeros[places[:, None] + np.arange(size)])
+            found = distinct(self._zeros[places[:, None] + np.arange(size)])
             self._require(self._rules.checked[at], found.tolist())
 
     def load(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:

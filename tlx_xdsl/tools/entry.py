@@ -5,6 +5,7 @@ Nothing here imports more than it needs to say so: the imports of a command take
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -32,6 +33,8 @@ def exit_status(load: Callable[[], Callable[[], int | None]]) -> int:
     What the command returns is its status, and None is 0.
     """
     _open_standard_streams()
+    # A command is soon over: with Python's thresholds a sixth of its time goes to the search for garbage.
+    gc.set_threshold(50_000)
     with relative_paths(_current_folder()), warnings_as_diagnostics():
         return _exit_status(load)
 

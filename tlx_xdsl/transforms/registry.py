@@ -83,6 +83,7 @@ _MODULES = {
     "tlx-ws-prefetch-loads": "transforms.warp_specialize.prefetch_loads",
     "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
     "tlx-ws-share-loads": "transforms.warp_specialize.share_loads",
+    "tlx-ws-split-k": "transforms.warp_specialize.split_k",
     "tlx-ws-split-masks": "transforms.warp_specialize.split_masks",
     "tlx-ws-split-rows": "transforms.warp_specialize.rows.split_rows",
     "tlx-ws-stage-stores": "transforms.warp_specialize.stores.stage_stores",

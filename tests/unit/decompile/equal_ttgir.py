@@ -62,7 +62,7 @@ def difference_from_source(module: ModuleOp, again: ModuleOp, *, passes: bool = 
 def _drop_what_is_said(module: ModuleOp) -> None:
     """Remove reasons, and what the host does: they are comments and Python in the source."""
     for op in module.walk():
-        for name in ("tlx.note", "tlx.launch_conditions"):
+        for name in ("tlx.note", "tlx.launch_conditions", "tlx.split"):
             op.attributes.pop(name, None)
         if isinstance(op, FuncOp) and op.arg_attrs is not None:
             kept = [{k: v for k, v in each.data.items() if not k.startswith("tlx.host")} for each in op.arg_attrs.data]

@@ -63,6 +63,23 @@ def test_joined_programs_compile_to_the_same_ttgir(causal, tmp_path):
     assert ("is_back" in text) == causal
 
 
+def test_loops_that_programs_share_compile_to_the_same_ttgir(tmp_path):
+    """Memory of the launch, which its function makes beside the first array, and the grid with all parts."""
+    module = specialised(FAMILIES["matmul"], split=4)
+    text = source_of(FAMILIES["matmul"], module)
+    path = tmp_path / "shared.py"
+    made = imported(text, path)
+    again = compiled(*kernel_of(made, path))
+    assert difference_from_source(module, again) is None
+    assert difference_from_source(module, again, passes=True) is None
+    assert 'before = tl.atomic_add(counter, 1, sem="acq_rel", scope="gpu")' in text
+    a, b, c = (np.zeros((256, 256), np.float16) for _ in range(3))
+    grid, values = made.launch_arguments((4,), a, b, c, 256, 256, 256, 256, 1, 256, 1, 256)
+    assert grid == (16, 1, 1)
+    assert (values[-2].dtype, values[-2].size) == (np.float32, 16 * 128 * 128)
+    assert (values[-1].dtype, values[-1].tolist()) == (np.int32, [0] * (values[-1].size))
+
+
 def test_clusters_compile_to_the_same_ttgir(tmp_path):
     """Loads for one CTA and for several, arrivals at the other one's barriers, and the cluster of the launch."""
     module = specialised(FAMILIES["matmul"], cluster=2)

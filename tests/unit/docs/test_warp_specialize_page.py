@@ -4,8 +4,10 @@ import re
 from dataclasses import fields
 from typing import get_args
 
+import pytest
+
 from benchmarks.compile import specialised
-from tests.gallery.plain import matmul_gathered
+from tests.gallery.plain import matmul, matmul_gathered
 from tlx_xdsl.runtime.specialize.settings import By
 from tlx_xdsl.runtime.specialize.specialized import warp_specialized
 from tlx_xdsl.transforms.warp_specialize.specialize import Decisions
@@ -23,13 +25,21 @@ def test_a_page_without_a_kernel_is_no_page():
     )
 
 
-def test_the_loop_of_copies_is_as_the_compiler_writes_it():
-    """Compare the page with the source without its comments."""
-    table = matmul_gathered.TLX_COMPILE["matmul_gathered"]
-    decisions = Decisions(groups=1, persistent=False)
-    made = warp_specialized(matmul_gathered.matmul_gathered, table["signature"], table["constexprs"], decisions)
-    (block,) = re.findall(r"<!-- gathered loop -->\n```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-    assert block in re.sub(r"^ *#.*\n", "", made.source, flags=re.MULTILINE)
+PARTS = {
+    "gathered loop": (matmul_gathered, "matmul_gathered", {"groups": 1, "persistent": False}),
+    "split end": (matmul, "matmul", {"split": 4}),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_of_kernels_are_as_the_compiler_writes_them(part):
+    """Compare the page with the source, both without comments."""
+    module, name, decisions = PARTS[part]
+    table = module.TLX_COMPILE[name]
+    made = warp_specialized(getattr(module, name), table["signature"], table["constexprs"], Decisions(**decisions))
+    (block,) = re.findall(rf"<!-- {part} -->\n```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    block, source = (re.sub(r"^ *#.*\n", "", text, flags=re.MULTILINE) for text in (block, made.source))
+    assert block in source
 
 
 def test_all_decisions_and_choosers_are_listed():

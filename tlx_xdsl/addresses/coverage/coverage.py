@@ -18,6 +18,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor
+from tlx_xdsl.numerics.arrays import distinct
 
 from .launch import Launch, argument_names, argument_values
 from .runs import Meeting, Runs, meeting, program_at, runs_of
@@ -237,7 +238,7 @@ class _Pile:
 
 
 def _leaving(touched: Touched, outside: Runs, elements: int, certain: bool) -> Leaving:
-    programs = np.unique(outside.program)
+    programs = distinct(outside.program)
     first = outside.where(outside.program == programs[0])
     start = int(first.start[0])
     byte = start if start < 0 else max(start, elements * touched.element)

@@ -13,6 +13,8 @@ from math import prod
 
 import numpy as np
 
+from tlx_xdsl.numerics.arrays import distinct
+
 from .coverage import Touched
 from .runs import Runs
 from .values import Integers
@@ -127,7 +129,7 @@ def _stacked(boxes: Boxes) -> Boxes:
 
 def _cuts(low: Integers, high: Integers, length: int) -> tuple[Integers, bool]:
     """The borders of cells along an axis, and True if every border of a block is among them."""
-    borders = np.unique(np.concatenate((low, high, [0, length])))
+    borders = distinct(np.concatenate((low, high, [0, length])))
     if len(borders) <= FINEST + 1:
         return borders, True
-    return np.unique(np.linspace(0, length, FINEST + 1).round().astype(np.int64)), False
+    return distinct(np.linspace(0, length, FINEST + 1).round().astype(np.int64)), False

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tlx_xdsl.numerics.arrays import distinct
+
 from .touches import Touch
 from .values import Booleans, Integers, added, axes_of
 
@@ -46,7 +48,7 @@ class Runs:
         low, span = int(self.start.min()), int(self.end.max()) - int(self.start.min()) + 1
         first, last = int(self.program.min()), int(self.program.max())
         if (last - first + 1) * span >= 1 << 62:
-            parts = [self.where(self.program == program).united() for program in np.unique(self.program)]
+            parts = [self.where(self.program == program).united() for program in distinct(self.program)]
             return Runs.joined(parts)
         # Programs are moved so far apart that the end of all runs before one is that of its own program, or smaller
         # than its start.

@@ -126,29 +126,30 @@ def unseen_in(function: tt.FuncOp) -> tuple[str, ...]:
     return tuple(found)
 
 
-def prove(module: ModuleOp, *, seconds: float = SECONDS) -> list[Proof]:
+def prove(module: ModuleOp, *, seconds: float = SECONDS, states: int = MOST_STATES) -> list[Proof]:
     """Prove the synchronisation of each kernel of a module: one `Proof` each, in which every failure has its line.
 
     Proved is, for all values of arguments and all grids: no schedule of the tasks deadlocks, no buffer is read before
     it is written or written while it is read or written, no phase of a barrier gets too many or too few arrivals or
     bytes, and each wait is for one phase in all schedules (`PROVED`, under `ASSUMPTIONS`). `Proof.unseen` names what
-    was not looked at.
+    was not looked at. A search ends without an answer after so many seconds of a processor for a kernel, or so many
+    states: the latter is the same on all machines.
     """
     return [
-        _prove(module, op, seconds)
+        _prove(module, op, seconds, states)
         for op in module.walk()
         if isinstance(op, tt.FuncOp) and op.is_kernel and op.body.blocks
     ]
 
 
-def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
+def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float, states: int) -> Proof:
     began = time.process_time()
     search: _Search | None = None
     answer: Answer = "proved"
     reason: Diagnostic | None = None
     required: dict[tuple[Part, ...], Requirement] = {}
     try:
-        search = _Search(module, function, began + seconds)
+        search = _Search(module, function, began + seconds, states)
         if (num_ctas_of(function) or 1) > 1:
             raise UnprovedError(function, "the tasks of several CTAs are not followed")
         while (broken := search.broken(required)) is not None:
@@ -243,6 +244,7 @@ class _Search:
     module: ModuleOp
     function: tt.FuncOp
     until: float
+    most_states: int
     states: int = 0
     failed: State | None = None
     """The state in which something went wrong."""
@@ -412,7 +414,7 @@ class _Search:
 
     def spend(self, state: State) -> None:
         """Raises UnprovedError where time is up."""
-        if self.states > MOST_STATES or time.process_time() > self.until:
+        if self.states > self.most_states or time.process_time() > self.until:
             raise UnprovedError(self.busiest(state), f"no end after {self.states} states: tasks may run apart here")
 
     def busiest(self, state: State) -> Operation:

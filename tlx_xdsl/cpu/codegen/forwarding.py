@@ -73,12 +73,14 @@ def forwarding(function: Operation) -> Forwarding:
     found = Forwarding()
     order = {op: number for number, op in enumerate(function.walk())}
     for op in order:
-        if isinstance(op, memref.CopyOp) and (load := _load_of(op)) is not None and _find_readers(load, order):
+        if not isinstance(op, memref.CopyOp) or (load := _load_of(op)) is None:
+            continue
+        if is_read := _find_readers(load, order):
             found.skipped.add(op)
-            if load.fill is not None:
-                found.skipped.add(load.fill)
             for reader, view in load.readers.items():
                 found.reads[reader, view] = load
+        if load.fill is not None and (is_read or _is_only_box(load, order)):
+            found.skipped.add(load.fill)
     return found
 
 
@@ -174,6 +176,21 @@ def _find_readers(load: Forwarded, order: Mapping[Operation, int]) -> bool:
         if waiting and may_write(op):
             return False
     return not waiting
+
+
+def _is_only_box(load: Forwarded, order: Mapping[Operation, int]) -> bool:
+    """Return whether nothing but what the copy writes is ever read of the buffer, after it."""
+    buffer, block = buffer_of(load.box), load.copy.parent
+    assert buffer is not None
+    assert block is not None
+    for view in views_of(buffer):
+        for op in {use.operation for use in view.uses if use.operation.name not in VIEWS} - {load.copy, load.fill}:
+            place = block.find_ancestor_op_in_block(op)
+            if place is None or order[place] < order[load.copy] or not _same_box(view, load.box):
+                return False
+            if not _is_corner(view, buffer):
+                return False
+    return _is_corner(load.box, buffer)
 
 
 def views_of(buffer: SSAValue) -> Iterator[SSAValue]:

@@ -29,12 +29,9 @@ from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.transforms.rewriting import constant_integer
 
 from ..linalg.emitter import INDEX
-from .builder import I1, I8, I32, I64, Builder, Value, constant
+from .builder import I1, I8, I64, Builder, Value, constant
 from .forwarding import HARMLESS, PURE, VIEWS, buffer_of
-from .views import View, address, byte_range
-
-LINE = 64
-"""Bytes of a line of the cache, and of the widest store."""
+from .views import LINE, View, byte_range, fetch
 
 _FETCHED = 4 * LINE
 """Bytes of each row that the first loop asks for before they are copied. The rest of rows of 512 comes by itself: of 1,
@@ -63,9 +60,8 @@ def write_gather(
     with b.loop(zero, end, one, [constant(1, I1)]) as (number, so_far, following):
         row = source(number)
         start, stop = byte_range(b, row)
-        for line in range(0, min(row.sizes[-1] * row.bytes if isinstance(row.sizes[-1], int) else 1, _FETCHED), LINE):
-            place = b.gep(I8, address(b, row, row.offset), b.index(line))
-            b.call("llvm.prefetch.p0", None, place, *(constant(each, I32) for each in (0, 3, 1)))
+        many = _FETCHED // row.bytes
+        fetch(b, row, row.offset, min(row.sizes[-1], many) if isinstance(row.sizes[-1], int) else 1)
         # One comparison without a sign: the number of a row that ends before the target wraps around.
         reach = b.binary("add", span, b.binary("sub", stop, start))
         is_apart = b.compare("icmp uge", b.binary("sub", stop, first), reach)

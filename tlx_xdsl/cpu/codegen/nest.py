@@ -20,7 +20,7 @@ from typing import TypeAlias
 from .builder import I8, I32, I64, Value, constant, iota, poison
 from .function import FunctionEmitter
 from .mathematics.arithmetic import any_lane
-from .views import Number, View, add, address, as_value, dense, load, multiply, store, subtract
+from .views import Number, View, add, address, as_value, dense, fetch, load, multiply, store, subtract
 
 VECTOR_BYTES = 64
 """Bytes of a vector of the widest elements of a nest: the registers of AVX-512, or several of another CPU's."""
@@ -44,6 +44,8 @@ class Access:
     """For each dimension the first of these, which is 0 where all do. Empty: 0 for all."""
     other: Value | None = None
     """What the others get instead; None: anything."""
+    ahead: Number = 0
+    """Elements from each one to another that the cache is asked for meanwhile; 0: none."""
 
 
 @dataclass(frozen=True)
@@ -229,9 +231,10 @@ def _lanes(nest: Nest, dim: int) -> int:
     if nest.is_short:
         # Masks of vectors that are split into several registers are taken apart, too.
         lanes //= 2
-    if nest.reduced[dim] and nest.is_cheap and isinstance(size, int):
+    if any(nest.reduced) and nest.is_cheap and isinstance(size, int):
         # Several sums at a time: each addition waits for the one before.
-        lanes *= 4 if size >= 8 * lanes else 2 if size >= 4 * lanes else 1
+        fewest = 2 * lanes if nest.reduced[dim] else lanes
+        lanes *= 4 if size >= 4 * fewest else 2 if size >= 2 * fewest else 1
     while isinstance(size, int) and lanes > size:
         lanes //= 2
     return lanes
@@ -255,6 +258,8 @@ class _Writer:
         self.left: int | None = None
         """The lanes of a last vector that count, where their number is known."""
         self.strides = [0 if self.dim is None else access.strides[self.dim] for access in self.nest.accesses]
+        self.whole: set[int] = set()
+        """Dimensions within all limits."""
         self.known: dict[int, Value] = {}
         """By their numbers the inputs whose elements are in registers."""
 
@@ -267,9 +272,12 @@ class _Writer:
         if self.nest.sizes[dim] == 1:
             self.loops(rest, offsets, then)
             return
-        with self._loop(dim) as (number, _, _):
-            self.indices[dim] = number
+
+        def turn(number: Value, _: Sequence[Value]) -> Sequence[Value]:
             self.loops(rest, self._moved(offsets, dim, number), then)
+            return ()
+
+        self._turns(dim, (), turn)
 
     def inner(self, offsets: list[Number]) -> None:
         """Write what stands inside of the loops over the other parallel dimensions."""
@@ -467,12 +475,12 @@ class _Writer:
         dim, *rest = dims
         if self.nest.sizes[dim] == 1:
             return self.reduce(rest, offsets, values, mask)
-        b = self.fn.b
-        with self._loop(dim, values) as (number, carried, following):
-            self.indices[dim] = number
+
+        def turn(number: Value, carried: Sequence[Value]) -> Sequence[Value]:
             found = self.reduce(rest, self._moved(offsets, dim, number), carried, mask)
-            following[:] = [b.splat(new, old.lanes) for new, old in zip(found, carried, strict=True)]
-        return following
+            return [self.fn.b.splat(new, old.lanes) for new, old in zip(found, carried, strict=True)]
+
+        return self._turns(dim, values, turn)
 
     def reduce_lanes(self, offsets: list[Number]) -> None:
         """Reduce with a partial result in each lane, which are then combined."""
@@ -484,10 +492,7 @@ class _Writer:
             if not dims:
                 return self.chunks(at, values, step)
             dim, *rest = dims
-            with self._loop(dim, values) as (number, carried, following):
-                self.indices[dim] = number
-                following[:] = along(rest, self._moved(at, dim, number), carried)
-            return following
+            return self._turns(dim, values, lambda number, carried: along(rest, self._moved(at, dim, number), carried))
 
         def step(at: list[Number], mask: Value | None, values: Sequence[Value]) -> Sequence[Value]:
             new = self._computed(at, values, mask)
@@ -536,9 +541,11 @@ class _Writer:
         b = self.fn.b
         bounded = [
             dim for dim, limit in enumerate(access.limits)
-            if limit is not None and not (dim == self.dim and self.have_all)
+            if limit is not None and not (dim == self.dim and self.have_all) and dim not in self.whole
         ]  # fmt: skip
         if not bounded:
+            if access.ahead != 0 and stride == 1 and mask is None:
+                fetch(b, access.view, add(b, offset, access.ahead), self.lanes)
             return load(b, access.view, offset, stride, self.lanes, mask)
         if self.have_none and self.dim in bounded:
             return b.splat(access.other or poison(access.view.in_register, self.lanes), self.lanes)
@@ -596,9 +603,24 @@ class _Writer:
         other = access.other or poison(found.element)
         return b.phi(found.element, 1, [(other, before), (found, after)])[0]
 
-    def _loop(self, dim: int, carried: Sequence[Value] = ()):
-        b = self.fn.b
-        return b.loop(b.index(0), as_value(self.nest.sizes[dim]), b.index(1), carried)
+    def _turns(
+        self, dim: int, carried: Sequence[Value], turn: Callable[[Value, Sequence[Value]], Sequence[Value]]
+    ) -> Sequence[Value]:
+        """A loop over a dimension; of a cheap nest one within all limits, without masks, and one over the rest."""
+        b, bounds = self.fn.b, [self.fn.b.index(0), as_value(self.nest.sizes[dim])]
+        known = [each for each in self.nest.inputs if each.limits and each.limits[dim] is not None]
+        if known and self.nest.is_cheap and all(not each.starts or each.starts[dim] == 0 for each in known):
+            limit = reduce(
+                partial(b.intrinsic, "llvm.smin"), [as_value(each.limits[dim] or 0) for each in known], bounds[1]
+            )
+            bounds.insert(1, b.intrinsic("llvm.smax", limit, bounds[0]))
+        for start, end in itertools.pairwise(bounds):
+            self.whole ^= {dim} if len(bounds) == 3 else set()
+            with b.loop(start, end, b.index(1), carried) as (number, values, following):
+                self.indices[dim] = number
+                following[:] = turn(number, values)
+            carried = following
+        return carried
 
     def _moved(self, offsets: list[Number], dim: int, number: Number) -> list[Number]:
         b = self.fn.b

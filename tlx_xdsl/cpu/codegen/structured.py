@@ -23,13 +23,14 @@ from tlx_xdsl.dialects.base.tensors import element_bits
 from .builder import FLOATS, I1, I64, Builder, Value, constant, register_type
 from .forwarding import FEW, Forwarded, buffer_of
 from .function import SCALARS, FunctionEmitter, emits, refused
-from .gathered_rows import LINE, Gather, write_gather, write_row
+from .gathered_rows import Gather, write_gather, write_row
 from .matmul import write_product
 from .memory import affine_number, check_box, offsets_of
 from .nest import Access, Combiner, Nest, Quick, write_nest
+from .next_turn import next_turn
 from .postponed import Postponed
 from .scalars import float_constant
-from .views import Number, View, add, address, as_value, byte_range, multiply, subtract
+from .views import LINE, Number, View, add, address, as_value, byte_range, multiply, subtract
 
 _IDENTITIES: dict[str, Callable[[Attribute], float | None]] = {}
 """By the name of an operation: the number that changes nothing, in a type; None where the order matters."""
@@ -301,7 +302,8 @@ def _structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
                     sizes[dim] = size if sizes[dim] is None or isinstance(size, int) else sizes[dim]
                     limits[dim] = None if low == 0 and (limit is size or limit == size) else limit
                     starts[dim] = low
-        accesses.append(Access(view, offset, tuple(strides), tuple(limits), tuple(starts), _filled(fn, load)))
+        ahead = 0 if load is None else next_turn(fn, op, load)
+        accesses.append(Access(view, offset, tuple(strides), tuple(limits), tuple(starts), _filled(fn, load), ahead))
     if any(size is None for size in sizes):
         raise refused(op, "no operand says how large each of its dimensions is")
     body = op.body.block

@@ -8,7 +8,24 @@ from typing import TypeAlias
 
 from xdsl.ir import Attribute
 
-from .builder import I1, I64, PTR, Builder, Value, bytes_of_element, constant, iota, mangle, memory_type, register_type
+from .builder import (
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    bytes_of_element,
+    constant,
+    iota,
+    mangle,
+    memory_type,
+    register_type,
+)
+
+LINE = 64
+"""Bytes of a line of the cache, and of the widest store."""
 
 # Sizes, strides and offsets: Python integers where the types state them, so that they are folded, else values.
 
@@ -125,6 +142,11 @@ def load(b: Builder, view: View, place: Number, stride: Number = 0, lanes: int =
             found = b.load(view.in_memory, where, lanes, view.bytes)
         else:
             found = _masked_load(b, view, where, lanes, mask)
+    elif stride == 2 and mask is None:
+        # All that lies between the first one and the last: its first half, and its second from one place before.
+        first, second = (address(b, view, add(b, place, each)) for each in (0, lanes - 1))
+        pairs = b.load(view.in_memory, first, lanes, view.bytes), b.load(view.in_memory, second, lanes, view.bytes)
+        found = b.merged(*pairs, [lane + (lane >= lanes) for lane in range(0, 2 * lanes, 2)])
     else:
         found = gather(b, view, _spread(b, place, stride, lanes), mask)
     return from_memory(b, view, found)
@@ -156,11 +178,23 @@ def store(
             b.externals.declare(name, "void", [value.type, PTR, "i32 immarg", mask.type])
             b.lines.append(f"  call void @{name}({value.typed}, {where.typed}, i32 {view.bytes}, {mask.typed})")
         return
+    if isinstance(stride, int) and mask is None:
+        for lane in range(lanes) if stride else [lanes - 1]:
+            b.store(b.extract(value, lane), address(b, view, add(b, place, lane * stride)), view.bytes)
+        return
     pointers = b.gep(view.in_memory, view.base, _spread(b, place, stride, lanes))
     name = f"llvm.masked.scatter.{mangle(value)}.v{lanes}p0"
     mask = mask or constant(1, I1, lanes)
     b.externals.declare(name, "void", [value.type, pointers.type, "i32 immarg", mask.type])
     b.lines.append(f"  call void @{name}({value.typed}, {pointers.typed}, i32 {view.bytes}, {mask.typed})")
+
+
+def fetch(b: Builder, view: View, place: Number, count: int) -> None:
+    """Ask the cache for the lines of some elements, which need not be there."""
+    start = address(b, view, place)
+    for byte in range(0, count * view.bytes, LINE):
+        flags = (constant(each, I32) for each in (0, 3, 1))
+        b.call("llvm.prefetch.p0", None, b.gep(I8, start, b.index(byte)), *flags)
 
 
 def gather(b: Builder, view: View, places: Value, mask: Value | None) -> Value:

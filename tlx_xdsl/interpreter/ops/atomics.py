@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base import MaskedResult, PointerType, as_tensor, element_bits, is_set, scalar_type
 from tlx_xdsl.dialects.tt import MemSemantic, RMWOp
-from tlx_xdsl.numerics.arrays import Array, Dtype, Integers, poison, unsigned
+from tlx_xdsl.numerics.arrays import Array, Dtype, Integers, distinct, poison, unsigned
 
 from ..faults import fault_at
 from ..global_access import Strength
@@ -75,11 +75,11 @@ class Order:
         """Acquire what was released at the addresses, and release there; nothing to do for a task on its own."""
         cluster = task.cluster
         if (order := task.order) is not None:
-            self._apply_to_all(task, order, np.unique(addresses).tolist())
+            self._apply_to_all(task, order, distinct(addresses).tolist())
             return
         if len(cluster.tasks) == 1 and not cluster.released:
             return
-        unique: list[int] = np.unique(addresses).tolist()
+        unique: list[int] = distinct(addresses).tolist()
         if self._acquires:
             for address in unique:
                 if (known := cluster.released.get(address)) is not None:
@@ -121,7 +121,7 @@ def _acquire(task: Task, order: GlobalOrder, addresses: list[int], strength: Str
 
 def order_by_fences(task: Task, order: GlobalOrder, op: Operation, addresses: Array) -> None:
     """Let the fence after a volatile load acquire what is released at its addresses, as after a relaxed one."""
-    _acquire(task, order, np.unique(addresses).tolist(), order.strength(op), by_fence=True)
+    _acquire(task, order, distinct(addresses).tolist(), order.strength(op), by_fence=True)
 
 
 def _memory(task: Task) -> GlobalMemory:

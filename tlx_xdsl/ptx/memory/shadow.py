@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.numerics.arrays import Array, Booleans, Integers
+from tlx_xdsl.numerics.arrays import Array, Booleans, Integers, distinct
 
 from ..lanes import LANE_BITS, NO_LANE, LaneOrder
 from ..read.symbols import SHARED_START
@@ -92,7 +92,7 @@ class Shadow:
             of = warp_of if warp_of is None or chosen is None else warp_of[chosen]
             own = lanes if not isinstance(lanes, np.ndarray) or chosen is None else lanes[chosen]
             here = (cta, warps, agents, of, at, size)
-            self._clocks.check_lives(cta, warps if of is None else np.unique(of))
+            self._clocks.check_lives(cta, warps if of is None else distinct(of))
             self._check_writes(*here, own, writes=writes, proxy=proxy, ordered=ordered, atomic=atomic)
             if writes:
                 self._check_reads(*here, ordered=ordered)
@@ -124,7 +124,7 @@ class Shadow:
         if low == high:
             return [(low, None)]
         ctas = places // self._stride
-        return [(int(cta), ctas == cta) for cta in np.unique(ctas)]
+        return [(int(cta), ctas == cta) for cta in distinct(ctas)]
 
     @staticmethod
     def _bytes(places: Integers, size: int) -> Integers:

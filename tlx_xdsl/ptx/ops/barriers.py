@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tlx_xdsl.numerics.arrays import distinct
+
 from ..cohort import Cohort, Item, Wait
 from ..memory.barriers import ClusterBarrier, NamedBarrier
 from ..memory.surroundings import Trap
@@ -48,7 +50,7 @@ def _arrivals(cohort: Cohort, mask: Mask, numbers: Any, counts: Any) -> list[tup
     found: list[tuple[NamedBarrier, int, Any]] = []
     for cta, threads in cohort.cta_groups:
         here = np.ones(cohort.n, np.bool_) if mask is None else mask
-        for number in np.unique(numbers[threads][here[threads]]):
+        for number in distinct(numbers[threads][here[threads]]):
             chosen = np.zeros(cohort.n, np.bool_)
             chosen[threads] = here[threads] & (numbers[threads] == number)
             if number >= BARRIERS:
@@ -155,7 +157,7 @@ def _barrier_of(cohort: Cohort, cluster: int) -> ClusterBarrier:
 def _clusters(cohort: Cohort, mask: Mask) -> list[tuple[int, Any]]:
     numbers = cohort.ctas // cohort.wave.cluster_size
     here = np.ones(cohort.n, np.bool_) if mask is None else mask
-    return [(int(each), (numbers == each) & here) for each in np.unique(numbers[here])]
+    return [(int(each), (numbers == each) & here) for each in distinct(numbers[here])]
 
 
 def _cluster_arrive(releases: bool) -> Callable[..., None]:
@@ -183,7 +185,7 @@ def _cluster_wait(cohort: Cohort, mask: Mask) -> Any:
             phases = np.array([barrier.arrivals.get(thread, 0) for thread in cohort.threads[chosen].tolist()])
             if not phases.all():
                 raise Trap("a thread waits at the cluster's barrier, at which it has not arrived")
-            items.extend(Item(_among(chosen, phases == phase), barrier, int(phase) - 1) for phase in np.unique(phases))
+            items.extend(Item(_among(chosen, phases == phase), barrier, int(phase) - 1) for phase in distinct(phases))
         cohort.ticket = Wait(tuple(items))
     return passed(cohort, cohort.ticket)
 

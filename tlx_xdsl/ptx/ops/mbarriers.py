@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.numerics.arrays import Array, Integers
+from tlx_xdsl.numerics.arrays import Array, Integers, distinct
 
 from ..cohort import Cohort, Item, Wait
 from ..global_order import CTA, WEAK, sync_of
@@ -193,7 +193,7 @@ def _wait(context: Context, *, suspends: bool, by_parity: bool, scope: int) -> S
         result = np.ones(cohort.n, np.bool_)
         for place, threads, (own,) in each(cohort, mask, plus(addresses, offset), phases):
             barrier = barrier_at(cohort, place)
-            for phase in (own[0],) if (own == own[0]).all() else np.unique(own):
+            for phase in (own[0],) if (own == own[0]).all() else distinct(own):
                 here = np.zeros(cohort.n, np.bool_)
                 here[threads[own == phase]] = True
                 items.append((here, barrier, int(phase)))

@@ -11,6 +11,7 @@ key has everything else, and the plan's conditions and descriptors hold for all 
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -21,7 +22,7 @@ from triton.runtime.driver import driver
 
 from ..driver.host_values import ALIGNED, is_descriptor
 from ..launch.movable import MovableLaunch
-from ..specialize.host_part import Described, Given
+from ..specialize.host_part import Described, Given, Memory
 from ..specialize.specialized import Specialized
 
 MOST_PLANS = 256
@@ -113,10 +114,14 @@ class Plan:
     """A launch whose tensors may lie elsewhere each time. Threads may share it.
 
     `addressed` has for each address the arguments of the kernel that start there; `at` are the addresses that the
-    launch was made with.
+    launch was made with. `memory` has the arguments for which each launch has tensors of its own, with one like them,
+    and whether they are zero before a launch and after it.
     """
 
-    def __init__(self, compiled: Any, launch: MovableLaunch, addressed: Sequence[Sequence[str]], at: list[int]):
+    def __init__(
+        self, compiled: Any, launch: MovableLaunch, addressed: Sequence[Sequence[str]], at: list[int],
+        memory: Sequence[tuple[str, Any, bool]] = (),
+    ):  # fmt: skip
         self.compiled = compiled
         self._launch = launch
         self._movers: list[list[Callable[[int], None]]] = [
@@ -127,6 +132,8 @@ class Plan:
         current: Callable[[int], int] = driver.active.get_current_stream
         self._stream: Callable[[], int] = partial(current, device)
         self._turn = threading.Lock()
+        self._memory = [(launch.mover(name), like, is_zero) for name, like, is_zero in memory]
+        self._zeros: dict[tuple[int, int], Any] = {}
 
     def run(self, addresses: list[int]) -> Any:
         """Enqueue the launch on the current stream; return the compiled kernel."""
@@ -139,8 +146,22 @@ class Plan:
                         for move in movers:
                             move(address)
                 self._at = addresses
+            # What is freed after the launch is given to what follows in the stream.
+            _held = [self._moved(number, stream) for number in range(len(self._memory))]
             self._launch(stream)
         return self.compiled
+
+    def _moved(self, number: int, stream: int) -> Any:
+        """Give a launch a tensor of its own: zeros stay for the next one in the stream, but not those of a graph."""
+        move, like, is_zero = self._memory[number]
+        stays = is_zero and not sys.modules["torch"].cuda.is_current_stream_capturing()
+        found = self._zeros.get((number, stream)) if stays else None
+        if found is None:
+            found = (like.new_zeros if is_zero else like.new_empty)(like.numel())
+            if stays:
+                self._zeros[number, stream] = found
+        move(found.data_ptr())
+        return found
 
 
 def plan_of(
@@ -163,7 +184,9 @@ def plan_of(
         source = part.pointer if isinstance(part, Described) else part.name if isinstance(part, Given) else None
         if source in names:
             addressed[names.index(source)].append(parameter)
-    return Plan(compiled, launch, addressed, list(tensors.values()))
+    parts = zip(parameters, choice.host.parts, strict=True)
+    memory = [(name, bound[name], part.is_zero) for name, part in parts if isinstance(part, Memory)]
+    return Plan(compiled, launch, addressed, list(tensors.values()), memory)
 
 
 def _holds_by_key(condition: str, names: Sequence[str]) -> bool:

@@ -189,6 +189,9 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
         options = {name: value for name, value in kwargs.items() if name not in given and name != "target"}
         stream = options.pop("stream", None)
         choice = self._choice(grid, args, given, options)
+        if choice is not None and choice.host.has_memory:
+            # Its zeros may be cleared in another stream than that of the launch, and not in time.
+            choice = None
         if choice is None or (over := self._fitted(choice, grid, args, given)) is None:
             return TritonKernel.bind(self, grid, *args, **kwargs)
         sizes, values = over

@@ -10,7 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+FEW_PROGRAMS = 66
+"""Programs that leave half of an H200's multiprocessors idle: up to here loops are split."""
+
 ALTERNATIVES: tuple[tuple[str, Sequence[Any]], ...] = (
+    ("split", (2, 4, 8)),
     ("persistent", (True,)),
     ("groups", (1, 2)),
     ("join", (False,)),
@@ -30,7 +34,12 @@ ALTERNATIVES: tuple[tuple[str, Sequence[Any]], ...] = (
 """Values of each decision beside the compiler's own, in the order in which decisions are looked at."""
 
 
-def alternatives(decisions: Any, given: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
-    """Return what there is to choose: decisions that are not given, with their values."""
+def alternatives(decisions: Any, given: Mapping[str, Any], programs: int) -> list[tuple[str, Sequence[Any]]]:
+    """Return what there is to choose: decisions that are not given, with their values.
+
+    `programs` is how many a launch of the plain kernel has.
+    """
     known = {each.name for each in fields(decisions)}
+    if programs > FEW_PROGRAMS:
+        known.discard("split")
     return [(name, values) for name, values in ALTERNATIVES if name in known and name not in given]

@@ -21,6 +21,7 @@ from tlx_xdsl.language.compile_time import unwrapped
 
 from ..driver.host_values import is_constant, is_descriptor
 from ..launch.tensor_descriptor import TensorDescriptor, element_size
+from .memory import memory_beside
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,21 @@ class Computed:
     expression: str
 
 
-Part = Given | Described | Computed
+@dataclass(frozen=True)
+class Memory:
+    """Memory that a launch needs while it runs: so many elements, an expression, of a type.
 
-_KINDS: dict[str, type[Any]] = {"given": Given, "described": Described, "computed": Computed}
+    What is zero before the launch is zero after it.
+    """
+
+    count: str
+    dtype: str
+    is_zero: bool = False
+
+
+Part = Given | Described | Computed | Memory
+
+_KINDS: dict[str, type[Any]] = {"given": Given, "described": Described, "computed": Computed, "memory": Memory}
 _FUNCTIONS: dict[str, Any] = {"__builtins__": {}, "min": min, "max": max, "abs": abs}
 """All that expressions may call."""
 
@@ -68,6 +81,13 @@ class HostPart:
     """True if a program takes several programs of the plain launch: as many run as fit on the GPU."""
     cluster: int = 1
     """CTAs of a cluster of such programs: there are as many programs as fill them."""
+    split: int = 1
+    """Programs that share the work of one of the plain launch, along x."""
+
+    @property
+    def has_memory(self) -> bool:
+        """True where a launch needs memory that no other one may have at the same time."""
+        return any(isinstance(part, Memory) for part in self.parts)
 
     def arguments(
         self, grid: Grid, named: Mapping[str, Any], programs: int
@@ -95,7 +115,7 @@ class HostPart:
         if self.persistent:
             clusters = max(1, min(-(-prod(sizes) // self.cluster), programs // self.cluster))
             sizes = (clusters * self.cluster, 1, 1) if prod(sizes) else sizes
-        return sizes, values
+        return (sizes[0] * self.split, sizes[1], sizes[2]), values
 
     def _value(self, part: Part, named: Mapping[str, Any], names: dict[str, Any]) -> Any:
         match part:
@@ -104,6 +124,9 @@ class HostPart:
                 return value if block is None or not is_descriptor(value) else with_block(value, block)
             case Computed(expression):
                 return eval(self._code(expression), names)  # the compiler's own text
+            case Memory(count, dtype, is_zero):
+                made = memory_beside(named.values(), eval(self._code(count), names), dtype, is_zero=is_zero)
+                return _Unfit("the launch does not fit: its arrays are no tensors of torch") if made is None else made
             case Described(pointer, shape, strides, block, padding):
                 sizes, steps = ([int(eval(self._code(each), names)) for each in group] for group in (shape, strides))
                 try:
@@ -130,6 +153,7 @@ class HostPart:
         names = {kind: name for name, kind in _KINDS.items()}
         parts = [{"kind": names[type(part)], **asdict(part)} for part in self.parts]
         known = {"conditions": list(self.conditions), "persistent": self.persistent, "cluster": self.cluster}
+        known["split"] = self.split
         return {"parts": parts, **known}
 
     @staticmethod
@@ -140,7 +164,8 @@ class HostPart:
             kind = _KINDS[each.pop("kind")]
             lists = {name: tuple(cast("list[Any]", value)) for name, value in each.items() if isinstance(value, list)}
             parts.append(kind(**{**each, **lists}))
-        return HostPart(tuple(parts), tuple(known["conditions"]), bool(known["persistent"]), int(known["cluster"]))
+        persistent, cluster, split = bool(known["persistent"]), int(known["cluster"]), int(known["split"])
+        return HostPart(tuple(parts), tuple(known["conditions"]), persistent, cluster, split)
 
 
 @dataclass(frozen=True)

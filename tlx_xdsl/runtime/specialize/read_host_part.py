@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
-from tlx_xdsl.decompile.host import cluster_of
+from tlx_xdsl.decompile.host import cluster_of, element_of, split_of
 from tlx_xdsl.dialects.tt.func import FuncOp
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.text.diagnostics import error_at
 
-from .host_part import Computed, Described, Given, HostPart, Part
+from .host_part import Computed, Described, Given, HostPart, Memory, Part
 
 DESCRIPTOR, VALUE, CONDITIONS = "tlx.host_descriptor", "tlx.host_value", "tlx.launch_conditions"
+MEMORY = "tlx.host_memory"
 """The attributes of arguments and of the function that say what the host does."""
 
 
@@ -37,6 +38,9 @@ def host_part_of(module: ModuleOp) -> HostPart:
             computed.append(value.data)
             parts.append(Computed(value.data))
             continue
+        if isinstance(held := known.get(MEMORY), DictionaryAttr):
+            parts.append(_memory(held, type_))
+            continue
         block = tuple(type_.shape) if isinstance(type_, TensorDescType) else None
         if isinstance(type_, TensorDescType):
             # The extents of a descriptor follow it, and belong to it.
@@ -51,7 +55,8 @@ def host_part_of(module: ModuleOp) -> HostPart:
         else:
             parts.append(Given(arg.name_hint, block))
     conditions = _texts(function.attributes.get(CONDITIONS))
-    return HostPart(tuple(parts), conditions, any(each.startswith("grid[") for each in computed), cluster_of(function))
+    persistent = any(each.startswith("grid[") for each in computed)
+    return HostPart(tuple(parts), conditions, persistent, cluster_of(function), split_of(function))
 
 
 def kernel_function(module: ModuleOp) -> FuncOp:
@@ -66,6 +71,10 @@ def _described(known: DictionaryAttr, block: tuple[int, ...]) -> Described:
         _text(entries["pointer"]), _texts(entries["shape"]), _texts(entries["strides"]), block,
         padding.data if isinstance(padding, StringAttr) else "zero",
     )  # fmt: skip
+
+
+def _memory(held: DictionaryAttr, type_: Attribute) -> Memory:
+    return Memory(_text(held.data["count"]), element_of(type_), held.data["zero"] == BoolAttr.from_bool(True))
 
 
 def _texts(attribute: Attribute | None) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def by_rule(decisions: Any, module: ModuleOp) -> Any:
         decisions = replace(
             decisions, **{name: how for name, how in needed.items() if getattr(decisions, name) is None}
         )
-    if decisions.persistent is None and is_hopper and (_adds_up(module) or is_short):
+    if decisions.persistent is None and not decisions.split and is_hopper and (_adds_up(module) or is_short):
         decisions = replace(decisions, persistent=True)
     rows = [each for each, _ in shapes]
     if is_hopper and set(rows) == {LEAST_ROWS} and _may_join(decisions):
@@ -75,7 +75,8 @@ def by_rule(decisions: Any, module: ModuleOp) -> Any:
 
 
 def _may_join(decisions: Any) -> bool:
-    return decisions.join is not False and decisions.persistent is not False and decisions.groups != 1
+    takes_several = decisions.persistent is not False and not decisions.split
+    return takes_several and decisions.join is not False and decisions.groups != 1
 
 
 def _joined(decisions: Any, module: ModuleOp, columns: int) -> Any:

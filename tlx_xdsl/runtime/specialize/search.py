@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
+from math import inf, prod
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError, InputTypeError
 from tlx_xdsl.frontend.python.source import Signature
-from tlx_xdsl.grid import Grid
+from tlx_xdsl.grid import Grid, grid_of
+from tlx_xdsl.language.compile_time import unwrapped
 
 from .candidates import alternatives
 from .decision import GIVEN, Alternative, Decision
@@ -27,6 +28,8 @@ from .verdict import Verdict, explored, proof_of
 
 MOST_PREDICTED = 20
 """Candidates that the clock looks at: a prediction takes some seconds with the compile of the final code."""
+MOST_EXPLORED = 2
+"""Programs that share a loop of which all orders are run."""
 MOST_MEASURED = 3
 """Candidates that a GPU measures beside the plain kernel."""
 
@@ -62,6 +65,11 @@ class Candidate:
     is_compared: bool = False
     is_open: bool = False
     """True where it is not proved, and may be explored."""
+
+    @property
+    def counted(self) -> float:
+        """Milliseconds by which candidates are compared: a loop that programs share has to be faster by `DOUBT`."""
+        return self.milliseconds * (1 + DOUBT if self.specialized.host.split > 1 else 1)
 
 
 def searched(wanted: Wanted, settings: Settings, measure: Measure | None = None) -> Specialized:
@@ -114,8 +122,8 @@ class _Search:
             reason = f"the clock expects {plain:.4g} ms of it, and {best.milliseconds:.4g} ms when it is specialised"
             if plain * (1 + TIE) <= best.milliseconds:
                 return refused_by_choice(chosen, _plain_because(reason))
-            if chosen.has_thread_copies and plain < best.milliseconds * (1 + DOUBT):
-                reason += f": of copies by threads, which no GPU has timed, it has to expect {DOUBT:.0%} more speed"
+            if chosen.untimed and plain < best.milliseconds * (1 + DOUBT):
+                reason += f": of {chosen.untimed}, which no GPU has timed, it has to expect {DOUBT:.0%} more speed"
                 return refused_by_choice(chosen, _plain_because(reason))
         value = f"{plain:.4g} ms" if isinstance(plain, float) else plain
         other = Alternative("plain", None, plain) if isinstance(plain, str) else Alternative("plain", plain)
@@ -160,6 +168,8 @@ class _Search:
         except CompilationError as error:
             candidate.why_not = f"the written source does not compile: {error.message}"
             return
+        if verdict and made.host.split > 1:
+            verdict = Verdict("unknown", (f"rings are {verdict.answer}, and the proof does not follow other programs",))
         candidate.specialized = replace(made, verdict=verdict)
         if not verdict:
             candidate.is_open, candidate.why_not = (
@@ -178,14 +188,24 @@ class _Search:
         candidate.is_open = False
         made = candidate.specialized
         assert made.verdict is not None, "it was to be proved"
-        verdict = self._explored(made, made.verdict)
+        verdict = self._explored(made, made.verdict, candidate.decisions)
         candidate.specialized = replace(made, verdict=verdict)
         candidate.why_not = "" if verdict else f"its synchronisation is {_said(verdict)}"
 
-    def _explored(self, made: Specialized, verdict: Verdict) -> Verdict:
-        """Run all orders of the smallest launch, where there is no proof and there is a launch."""
+    def _explored(self, made: Specialized, verdict: Verdict, decisions: Any) -> Verdict:
+        """Run all orders of the smallest launch, where there is no proof and there is a launch.
+
+        Programs that share a loop come in as many orders as there are permutations of them: two are explored, which
+        have the same code with another number.
+        """
         if self.small is None:
             return verdict
+        if made.host.split > MOST_EXPLORED:
+            fewer = self.candidate(replace(decisions, split=MOST_EXPLORED)).specialized
+            if fewer.verdict is None or fewer.verdict.answer != "explored":
+                why = str(fewer.refused or fewer.verdict)
+                return Verdict("unknown", (f"the same loop for {MOST_EXPLORED} programs is not explored: {why}",))
+            return self._at_sizes(made, verdict, replace(fewer.verdict, details=fewer.verdict.details[:1]))
         found = verdict
         # The CTAs of a cluster have a tile together, or one each.
         for tiles in range(1, made.host.cluster + 1):
@@ -195,6 +215,10 @@ class _Search:
             found = explored(made.kernel, *fitted, made.run_options)
             if not found:
                 return found
+        return self._at_sizes(made, verdict, found)
+
+    def _at_sizes(self, made: Specialized, verdict: Verdict, found: Verdict) -> Verdict:
+        """Compare an explored kernel with the plain one at several sizes."""
         assert self.wanted.grid is not None, "there is a launch"
         count = 1
         for launch in small_launches(self.wanted.grid, self.wanted.named, OTHER_SIZES):
@@ -218,23 +242,28 @@ class _Search:
         else:
             candidate.milliseconds = found
 
+    @cached_property
+    def _programs(self) -> int:
+        """The programs of the plain launch."""
+        assert self.wanted.grid is not None
+        return prod(grid_of(self.wanted.grid, {name: unwrapped(value) for name, value in self.wanted.named.items()}))
+
     def _descended(self, base: Candidate) -> tuple[Candidate, list[Decision]]:
         """Go along one decision after the other; return the best candidate, and what was decided.
 
         What is not proved is explored only where the clock expects it to be faster.
         """
         best, decided = base, list[Decision]()
-        for name, values in alternatives(self.first, self.settings.decisions):
+        for name, values in alternatives(self.first, self.settings.decisions, self._programs):
             tried: list[Alternative] = []
             start = best
             for value in values:
                 if self.predicted >= MOST_PREDICTED or time.perf_counter() > self.until:
                     break
-                other = self.candidate(replace(best.decisions, **{name: value}), explores=False)
+                other = self._changed(best.decisions, name, value, start)
                 if other is start:
                     continue
-                self._predict(other)
-                is_faster = other.milliseconds * (1 + TIE / 4) < best.milliseconds
+                is_faster = other.counted * (1 + TIE / 4) < best.counted
                 if other.is_open and is_faster:
                     self._explore(other)
                 if other.is_open:
@@ -250,6 +279,21 @@ class _Search:
                 reason = f"the clock expects {best.milliseconds:.4g} ms" if best.milliseconds < inf else ""
                 decided.append(Decision(name, value, reason, alternatives=others))
         return best, decided
+
+    def _changed(self, decisions: Any, name: str, value: Any, start: Candidate) -> Candidate:
+        """Return the candidate with another value of a decision, and what the clock expects of it.
+
+        The sums of a loop that programs share take memory: it has as many slots as fit then.
+        """
+        is_open = name == "split" and self.first.depth is None
+        other = start
+        for depth in DEPTHS if is_open else (decisions.depth,):
+            other = self.candidate(replace(decisions, **{"depth": depth, name: value}), explores=False)
+            if other is not start:
+                self._predict(other)
+            if other.milliseconds < inf or not other.specialized:
+                break
+        return other
 
     def by_rules(self) -> Candidate:
         """Return the candidate of the rules: the given decisions, and those that fit where they are not given."""
@@ -295,7 +339,7 @@ class _Search:
     def _first_right(self, best: Candidate) -> Candidate | None:
         """The candidate, or where it computes something else, the fastest other that is right."""
         self._predict(best)
-        order = sorted(self.by_text.values(), key=lambda each: each.milliseconds)
+        order = sorted(self.by_text.values(), key=lambda each: each.counted)
         for each in [best, *(other for other in order if other is not best)]:
             if self._may_launch(each):
                 return each

@@ -71,9 +71,11 @@ class Specialized:
         return self.refused is None
 
     @property
-    def has_thread_copies(self) -> bool:
-        """True where threads of the producer copy blocks that TMA can't load."""
-        return "tlx.async_load(" in self.source
+    def untimed(self) -> str:
+        """The form of it that no GPU has timed, in words; empty where all were."""
+        if self.host.split > 1:
+            return "loops that programs share"
+        return "copies by threads" if "tlx.async_load(" in self.source else ""
 
     @property
     def options(self) -> dict[str, Any]:

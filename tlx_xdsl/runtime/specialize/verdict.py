@@ -15,8 +15,10 @@ from ..driver.compilation import frontend_module
 from ..driver.specialization import Specialization
 from ..kernel import Kernel
 
-PROOF_SECONDS = 4.0
-"""Seconds of a processor for the proof of a candidate: those that end do so in one."""
+PROOF_STATES = 600
+"""States of the search for a candidate's proof: those of the gallery that end do so after 479 at most."""
+PROOF_SECONDS = 20.0
+"""Seconds of a processor for it, so that nobody waits for long: the gallery's take 2 at most."""
 EXPLORATION_SECONDS = 20.0
 """Seconds for all orders of a small launch, where there is no proof."""
 
@@ -49,7 +51,7 @@ APART = "memory that the kernel stores to does not overlap memory that it loads 
 
 def proof_of(kernel: Kernel, specialization: Specialization) -> Verdict:
     """Prove a kernel's synchronisation for all launches with these types."""
-    return verdict_of(prove(frontend_module(kernel.source, specialization), seconds=PROOF_SECONDS))
+    return verdict_of(prove(frontend_module(kernel.source, specialization), seconds=PROOF_SECONDS, states=PROOF_STATES))
 
 
 def verdict_of(proofs: Sequence[Proof]) -> Verdict:

@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.global_memory import Buffer
 from tlx_xdsl.interpreter.machine import ThreadBlock
 from tlx_xdsl.interpreter.memory import UNINITIALIZED, View
 from tlx_xdsl.interpreter.races import Footprint
-from tlx_xdsl.numerics.arrays import Dtype, Integers
+from tlx_xdsl.numerics.arrays import Dtype, Integers, distinct
 
 from .recording import Kind, Recorder
 
@@ -175,7 +175,7 @@ class GlobalPlace:
         except IndexError as error:
             raise CompilationError(f"'{text}': '{name}' has the shape {list(array.shape)}") from error
         end = int(chosen.max()) + array.dtype.itemsize
-        return GlobalPlace(text, array, tuple(indices), int(chosen.min()), end, np.unique(chosen))
+        return GlobalPlace(text, array, tuple(indices), int(chosen.min()), end, distinct(chosen))
 
     def is_in(self, block: tuple[int, int], view: View) -> bool:
         """Return False: it is in no thread block."""

@@ -27,6 +27,8 @@ class Decisions:
     """Each consumer has a program of the plain launch to itself; programs take several tiles then."""
     cluster: int | None = None
     """CTAs of a cluster, 2, whose tiles follow each other: one loads for both what both load."""
+    split: int | None = None
+    """Programs that share the turns of a product's loop; the last one to be done adds up their sums."""
     order: int | None = None
     """Tiles of a persistent kernel come as they are numbered (0), those with many turns before others of their row (1),
     or before all others (2)."""
@@ -72,6 +74,7 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     if groups > 1 and not join:
         wanted.append(("tlx-ws-split-rows", {"groups": groups}))
     wanted.append(("tlx-ws-form-descriptors", {}))
+    wanted.append(("tlx-ws-split-k", {"parts": decisions.split or 1}))
     rings: dict[str, int | bool] = {
         "depth": decisions.depth or 0,
         "outer_depth": decisions.outer_depth or 0,

@@ -55,6 +55,14 @@ def test_a_ring_is_proved(slots):
     assert not found.required
 
 
+def test_a_search_ends_after_the_states_that_it_may_have():
+    module = any_values(source_of_kernel(ring), ring_arguments(3, 3), Options())
+    (whole,) = prove(module, states=100)
+    (cut,) = prove(module, states=whole.states - 1)
+    assert (whole.answer, cut.answer, cut.states) == ("proved", "unproved", whole.states)
+    assert f"no end after {whole.states} states" in str(cut.reason)
+
+
 @pytest.mark.parametrize("bug", RING_BUGS)
 def test_a_wrong_ring_is_refuted(bug):
     found = proof(ring, **ring_arguments(3, 2, bug))

@@ -14,7 +14,7 @@ from tlx_xdsl.cpu.codegen.forwarding import buffer_of, forwarding
 from tlx_xdsl.cpu.codegen.host import host
 from tlx_xdsl.cpu.codegen.module import llvm_module
 from tlx_xdsl.cpu.runtime.linalg import plain_module
-from tlx_xdsl.dialects import memref
+from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.frontend.python.foreign import source_of
 from tlx_xdsl.runtime.driver.compilation import Specialization
 
@@ -140,6 +140,87 @@ def test_masks_of_both_dimensions(kernel, axis, n):
     expected = whole.sum(axis)
     _, y = run(kernel, RANDOM[: 4 * 64 + n], np.zeros(expected.shape, np.float32), n)
     np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
+@tlx_xdsl.jit
+def sums_of_a_tile(x, y, z, m, n, B: tl.constexpr):
+    i, j = tl.arange(0, B), tl.arange(0, 8)
+    a = tl.load(x + j[:, None] * B + i[None, :], mask=(i[None, :] < n) & (j[:, None] < m), other=2.0)
+    tl.store(y + i, tl.sum(a, axis=0))
+    tl.store(z + j, tl.sum(a, axis=1))
+
+
+SUMS = {"x": "*fp32", "y": "*fp32", "z": "*fp32", "m": "i32", "n": "i32"}
+
+
+@pytest.mark.parametrize("m", [-3, 0, 1, 7, 8, 20])
+def test_rows_of_a_tile_up_to_a_limit(m):
+    made = compiled(plain_module(source_of(sums_of_a_tile), Specialization(SUMS, {"B": 64})))
+    for n in (-1, 0, 1, 40, 63, 64, 99):
+        rows, columns = np.clip(m, 0, 8), np.clip(n, 0, 64)
+        whole = np.full((8, 64), 2, np.float32)
+        whole[:rows, :columns] = RANDOM.reshape(8, 64)[:rows, :columns]
+        # Nothing lies after the last element that is read.
+        last = (rows - 1) * 64 + columns if rows and columns else 0
+        x, y, z = (Guarded(each).array for each in (RANDOM[:last], np.zeros(64, np.float32), np.zeros(8, np.float32)))
+        assert made.run((1, 1, 1), [x, y, z, m, n]) is None
+        np.testing.assert_allclose(y, whole.sum(0), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(z, whole.sum(1), rtol=1e-5, atol=1e-5)
+
+
+@tlx_xdsl.jit
+def sums_of_columns_up_to(x, y, m, B: tl.constexpr):
+    i, j = tl.arange(0, B), tl.arange(0, 8)
+    a = tl.load(x + j[:, None] * B + i[None, :], mask=(j < m)[:, None], other=2.0)
+    tl.store(y + i, tl.sum(a, axis=0))
+
+
+def test_rows_within_a_limit_have_no_mask():
+    signature = {"x": "*fp32", "y": "*fp32", "m": "i32"}
+    module = bufferized(plain_module(source_of(sums_of_columns_up_to), Specialization(signature, {"B": 64})))
+    text, _ = llvm_module(module, host(), checks=False)
+    # Four vectors of sums at a time: an addition waits for the one before.
+    assert "= load <64 x float>, ptr" in text
+
+
+@tlx_xdsl.jit
+def decay(x, y, z, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    a, b = tl.load(x + i, mask=i < n), tl.load(y + i, mask=i < n)
+    tl.store(x + i, a + b, mask=i < n)
+    tl.store(y + i, a - b, mask=i < n)
+
+
+@tlx_xdsl.jit
+def decay_of_all(x, y, z, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    a, b = tl.load(x + i, mask=i < n, other=0.0), tl.load(y + i, mask=i < n, other=5.0)
+    tl.store(x + i, a + b, mask=i < n)
+    tl.store(z, tl.sum(b, 0))
+
+
+@pytest.mark.parametrize(("kernel", "fills"), [(decay, 0), (decay_of_all, 1)])
+def test_fills_that_nothing_reads_are_left_out(kernel, fills):
+    signature = {"x": "*fp32", "y": "*fp32", "z": "*fp32", "n": "i32"}
+    module = bufferized(plain_module(source_of(kernel), Specialization(signature, {"B": 64})))
+    skipped = forwarding(module).skipped
+    copied = [
+        op for op in module.walk() if isinstance(op, memref.CopyOp) and buffer_of(op.target) and op not in skipped
+    ]
+    kept = {buffer_of(op.target) for op in copied}
+    left = [op for op in module.walk() if isinstance(op, linalg.FillOp) and op not in skipped]
+    assert copied
+    assert sum(buffer_of(op.outputs[0]) in kept for op in left) == fills
+    made = compiled_buffers(module)
+    for n in (0, 3, 16, 50, 64):
+        given = [Guarded(each).array for each in (RANDOM[:n], RANDOM[64 : 64 + n], np.zeros(1, np.float32))]
+        assert made.run((1, 1, 1), [*given, n]) is None
+        a, b = RANDOM[:n], RANDOM[64 : 64 + n]
+        assert (given[0] == a + b).all()
+        if kernel is decay:
+            assert (given[1] == a - b).all()
+        else:
+            np.testing.assert_allclose(given[2], b.sum() + 5 * (64 - n), rtol=1e-5)
 
 
 @tlx_xdsl.jit

@@ -149,6 +149,34 @@ def test_blocks_are_transposed_in_registers(rows, columns, strides, gathers):
     assert ("shufflevector <16 x float>" in text) == (strides == (1, 100) and min(rows, columns) >= 16)
 
 
+@pytest.mark.parametrize("size", [1, 2, 15, 16, 17, 33, 64])
+@pytest.mark.parametrize(("strides", "gathers"), [((2, 1), False), ((1, 2), False), ((3, 1), True)])
+def test_every_second_element(strides, gathers, size):
+    """Pairs are read as they lie, and parted in registers; nothing lies after the last element of either array."""
+    near, far = [np.arange(stride * (size - 1) + 1, dtype=np.float32) + 1 for stride in strides]
+    views = [
+        f"%m{number} = memref.reinterpret_cast %a{number} to offset: [0], sizes: [{size}], strides: [{stride}]"
+        f" : memref<*xf32> to memref<{size}xf32, strided<[{stride}]>>"
+        for number, stride in enumerate(strides)
+    ]
+    types = [f"memref<{size}xf32, strided<[{stride}]>>" for stride in strides]
+    body = f"{views[0]}\n{views[1]}\nmemref.copy %m0, %m1 : {types[0]} to {types[1]}"
+    _, found = run(["f32", "f32"], body, [near, far])
+    expected = far.copy()
+    expected[:: strides[1]] = near[:: strides[0]]
+    assert (found == expected).all()
+    module = parse_module(f"""func.func @k(%a0: memref<*xf32>, %a1: memref<*xf32>, %x: i32, %y: i32, %z: i32)
+    attributes {{tt.program_ids = 3 : i32, arena.bytes = 0 : i64}} {{
+  {body}
+  func.return
+}}""")
+    text, _ = llvm_module(module, host(), checks=False)
+    # What is left after whole vectors has a mask.
+    if size % 16 == 0:
+        assert ("llvm.masked.gather" in text) is gathers
+        assert "llvm.masked.scatter" not in text
+
+
 def test_broadcast_along_any_dimension():
     (first, one), (second, two) = whole(0, (6,), "i32"), whole(1, (6, 20), "i32")
     value = np.arange(6, dtype=np.int32)

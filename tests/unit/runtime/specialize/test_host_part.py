@@ -10,7 +10,7 @@ import pytest
 from tlx_xdsl import TensorDescriptor
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.runtime.specialize.host_part import Computed, Described, Given, HostPart, address_of
+from tlx_xdsl.runtime.specialize.host_part import Computed, Described, Given, HostPart, Memory, address_of
 
 pytestmark = pytest.mark.quick
 
@@ -53,6 +53,18 @@ def test_a_persistent_kernel_has_as_many_programs_as_run_at_a_time():
     assert host.arguments(lambda given: (given["M"], 2), named(), 132) == ((132, 1, 1), [100, 2])
     assert host.arguments((3, 2), named(), 132) == ((6, 1, 1), [3, 2])
     assert host.arguments((0, 2), named(), 132) == ((0, 2, 1), [0, 2])
+
+
+def test_programs_that_share_a_loop_have_memory_of_their_launch():
+    host = HostPart((Memory("grid[0] * grid[1] * BLOCK", "fp32"), Memory("grid[0]", "i32", is_zero=True)), split=4)
+    assert host.has_memory
+    assert not HostPart((Given("M"),)).has_memory
+    sizes, (sums, counts) = host.arguments((3, 2), named(), 132)
+    assert sizes == (12, 2, 1)
+    assert (sums.dtype, sums.size, counts.dtype, counts.tolist()) == (np.float32, 3 * 2 * 64, np.int32, [0, 0, 0])
+    counts += 1
+    assert host.arguments((3, 2), named(), 132)[1][1].tolist() == [0, 0, 0]
+    assert HostPart.of_json(json.loads(json.dumps(host.as_json()))) == host
 
 
 def test_clusters_are_full():

@@ -6,6 +6,7 @@ import itertools
 import struct
 import sys
 import types
+from math import prod
 
 import pytest
 
@@ -16,12 +17,14 @@ from triton import knobs
 
 import tlx_xdsl
 import tlx_xdsl.compat as compat
-from tests.unit.runtime.jit.jit_kernels import FakeTensor
+from tests.unit.runtime.jit.jit_kernels import DType, FakeTensor
 from tests.unit.runtime.specialize.plain_kernels import BLOCKS, add_one, grid, product
-from tlx_xdsl.runtime.jit import specializing
+from tlx_xdsl.runtime.jit import planned, specializing
 from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
 from tlx_xdsl.runtime.launch import launcher
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
+from tlx_xdsl.runtime.specialize import memory, search
+from tlx_xdsl.runtime.specialize.verdict import Verdict
 
 pytestmark = pytest.mark.backend
 
@@ -86,6 +89,61 @@ def test_a_second_launch_changes_addresses_only(cuda, kernel):
     assert cuda.moved_maps == [8192, 16384, 24576]
     assert len(cuda.launches) == 3
     assert len(kernel.plans._plans) == 1
+
+
+class Torch:
+    """Stands in for torch: tensors that know how to make others, and whether a graph is captured."""
+
+    float32, int32 = DType("float32", 4), DType("int32", 4)
+
+    def __init__(self):
+        self.is_capturing = False
+        self.made = []
+        self.cuda = types.SimpleNamespace(is_current_stream_capturing=lambda: self.is_capturing)
+
+    def tensor(self, *shape, dtype=None, address=None):
+        made = FakeTensor(*shape, **({} if dtype is None else {"dtype": dtype}), address=address or 2**20)
+        made.numel = lambda: prod(shape)
+        for kind in ("zeros", "empty"):
+            setattr(made, f"new_{kind}", lambda count, kind=kind, dtype=made.dtype: self._new(kind, count, dtype))
+        return made
+
+    def _new(self, kind, count, dtype):
+        self.made.append((kind, count, dtype.itemsize))
+        return self.tensor(count, dtype=dtype, address=2**20 * (1 + len(self.made)))
+
+
+def test_programs_that_share_a_loop_have_counts_of_their_stream(cuda, monkeypatch):
+    """Zeros are made once for a stream, and for each launch of a graph; sums are the launch's own."""
+    monkeypatch.setattr(search, "explored", lambda *rest: Verdict("explored"))
+    kernel = tlx_xdsl.jit(warp_specialize={"by": "rules", "split": 2})(product)
+    torch = Torch()
+    for module in (memory, planned):
+        monkeypatch.setattr(module, "sys", types.SimpleNamespace(modules={"torch": torch}))
+    cuda.parameter_sizes = [*DESCRIPTOR * 3, 4, 8, 8, 8, 8]
+    shapes = (192, 320), (320, 128), (192, 128)
+    values = [torch.tensor(*shape, address=4096 * (1 + at)) for at, shape in enumerate(shapes)]
+    stream = [7]
+    monkeypatch.setattr(planned.driver.active, "get_current_stream", lambda device: stream[0])
+
+    def launched():
+        torch.made.clear()
+        kernel[grid](*values, 192, 128, 320, 320, 128, 128, **BLOCKS)
+        return [kind for kind, *_ in torch.made]
+
+    launched()
+    assert cuda.launches[-1].grid == (6, 2, 1)
+    assert launched() == ["empty"]
+    stream[0] = 8
+    assert launched() == ["empty", "zeros"]
+    assert launched() == ["empty"]
+    torch.is_capturing = True
+    assert launched() == launched() == ["empty", "zeros"]
+    # A launch that is bound to a stream is the plain one.
+    bound = []
+    monkeypatch.setattr(specializing.TritonKernel, "bind", lambda self, *args, **named: bound.append(self))
+    kernel.bind((3, 2), *values, 192, 128, 320, 320, 128, 128, **BLOCKS)
+    assert bound == [kernel]
 
 
 def test_other_numbers_and_alignments_are_other_launches(cuda, kernel):

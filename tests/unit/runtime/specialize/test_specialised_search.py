@@ -48,7 +48,8 @@ def world(monkeypatch):
         text = f'"""{decisions}"""{found.code(decisions)}'
         made[text] = decisions
         kernel = kernel if refused else tlx_xdsl.Kernel(add_one.fn)
-        return Specialized(add_one, kernel, text, decisions=found.decisions, refused=refused)
+        host = HostPart((), split=decisions.split or 1)
+        return Specialized(add_one, kernel, text, host=host, decisions=found.decisions, refused=refused)
 
     def milliseconds(specialized, grid, given, chip):
         found.predicted += 1
@@ -70,7 +71,9 @@ def world(monkeypatch):
     return found
 
 
-WANTED = Wanted(add_one, {}, {}, grid=1)
+WANTED = Wanted(add_one, {}, {}, grid=100)
+FEW = replace(WANTED, grid=1)
+"""A launch that leaves most of a GPU idle."""
 
 
 def test_the_faster_one_is_taken(world):
@@ -103,6 +106,39 @@ def test_copies_by_threads_must_be_expected_to_be_much_faster(world):
     assert "of copies by threads, which no GPU has timed, it has to expect 10% more speed" in str(found)
     world.plain = 8.9
     assert searched(WANTED, Settings())
+
+
+def test_a_loop_that_programs_share_must_be_expected_to_be_much_faster(world, monkeypatch):
+    """Faster than the plain kernel, and than the best form without it; two programs are explored for more."""
+    seen = []
+
+    def explored(kernel, grid, values, options):
+        seen.append(kernel)
+        return Verdict("explored", ("in all orders",))
+
+    monkeypatch.setattr(search, "explored", explored)
+    world.times = lambda decisions: 4.0 if decisions.split == 4 else 8.0
+    found = searched(FEW, Settings(by="search"))
+    assert found.host.split == 4
+    assert found.verdict.answer == "explored"
+    assert len(seen) == 1
+    assert ("split", 4) in [(each.name, each.value) for each in found.decisions]
+    world.times = lambda decisions: (
+        "too much memory" if decisions.split and decisions.depth != 3 else 4.0 + (4.0 if decisions.split != 4 else 0.0)
+    )
+    found = searched(FEW, Settings(by="search"))
+    assert (found.host.split, "depth=3" in found.source) == (4, True)
+    world.times = lambda decisions: 7.4 if decisions.split == 4 else 8.0
+    assert searched(FEW, Settings(by="search")).host.split == 1
+    world.plain, world.times = 8.7, lambda decisions: 8.0
+    found = searched(FEW, Settings(decisions={"split": 2}))
+    assert not found
+    assert "of loops that programs share, which no GPU has timed" in str(found)
+    monkeypatch.setattr(search, "explored", lambda *rest: Verdict("refuted", ("a race",)))
+    world.times = lambda decisions: 4.0 if decisions.split == 4 else 8.0
+    assert searched(FEW, Settings(by="search")).host.split == 1
+    monkeypatch.setattr(search, "explored", explored)
+    assert searched(WANTED, Settings(by="search")).host.split == 1
 
 
 def test_rules_ask_no_clock(world):

@@ -170,7 +170,8 @@ WRONG = {
 
 
 def test_four_slots_are_proved(gathered, tmp_path):
-    assert proof_of(changed(gathered, tmp_path), gathered.specialization).answer == "proved"
+    verdict = proof_of(changed(gathered, tmp_path), gathered.specialization)
+    assert verdict.answer == "proved", str(verdict)
 
 
 @pytest.mark.parametrize("case", WRONG)

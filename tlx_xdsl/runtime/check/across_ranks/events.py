@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects.tt import MemSyncScope
+from tlx_xdsl.numerics.arrays import distinct
 
 from .values import UNKNOWN, Growing, Value
 
@@ -78,13 +79,13 @@ class Space:
 
         Raises UnprovedError where they are of several arrays, or out of bounds.
         """
-        starts = np.unique(addresses)
+        starts = distinct(addresses)
         region = self.at(op, int(starts[0]))
         offsets = starts - region.base
         if int(offsets[-1]) + size > region.values.nbytes or self.at(op, int(starts[-1])) is not region:
             last = int(offsets[-1])
             raise UnprovedError(op, f"byte {last} is accessed of {region}, which has {region.values.nbytes}")
-        return region, np.unique((offsets[:, None] + np.arange(size)).ravel())
+        return region, distinct((offsets[:, None] + np.arange(size)).ravel())
 
     def held(self, op: Operation, address: int, dtype: np.dtype[Any]) -> Any:
         """Return the number at an address before the first launch."""

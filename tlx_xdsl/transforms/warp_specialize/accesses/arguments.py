@@ -14,6 +14,10 @@ from tlx_xdsl.transforms.rewriting import update_signature
 
 HOST_VALUE = "tlx.host_value"
 """Attribute of an argument: the number that the host gives for it, as Python over the names of the others."""
+HOST_MEMORY = "tlx.host_memory"
+"""Attribute of an argument: the memory that the host gives for it, of so many elements, and whether these are zero."""
+SPLIT = "tlx.split"
+"""Attribute of a function: the programs that share the work of one of the plain launch, along its axis x."""
 CONDITIONS = "tlx.launch_conditions"
 """Attribute of a function: what must hold at a launch, as Python over the names of the arguments."""
 
