@@ -19,7 +19,8 @@ from typing import TypeAlias
 
 from .builder import I8, I32, I64, Value, constant, iota, poison
 from .function import FunctionEmitter
-from .views import Number, View, add, as_value, dense, fetch, load, multiply, store, subtract
+from .mathematics.arithmetic import any_lane
+from .views import Number, View, add, address, as_value, dense, fetch, load, multiply, store, subtract
 
 VECTOR_BYTES = 64
 """Bytes of a vector of the widest elements of a nest: the registers of AVX-512, or several of another CPU's."""
@@ -563,8 +564,17 @@ class _Writer:
             lanes = b.splat(inside, self.lanes)
         if mask is not None:
             lanes = b.binary("and", lanes, mask)
-        found = load(b, access.view, offset, stride, self.lanes, lanes)
+        view = access.view
+        if stride == 0:
+            view, offset = self._view_of_one(view, offset, inside if self.dim not in bounded else None, lanes), 0
+        found = load(b, view, offset, stride, self.lanes, lanes)
         return found if access.other is None else b.select(lanes, found, access.other)
+
+    def _view_of_one(self, view: View, offset: Number, inside: Value | None, lanes: Value) -> View:
+        """The element that all lanes have, or memory of the program's own if none has one: theirs need not be there."""
+        b = self.fn.b
+        some = any_lane(b, lanes) if inside is None else inside
+        return replace(view, base=b.select(some, address(b, view, offset), self.fn.temporary(VECTOR_BYTES)))
 
     def _is_inside(self, access: Access, dim: int, number: Value, also: Value | None) -> Value:
         """Return whether an iteration reads memory; along the lanes, whose first one is `number`, those that do."""
