@@ -54,9 +54,8 @@ def problems(dry: bool = False) -> Makes:
 
 
 def _functions(rows: int, columns: int) -> dict[str, tuple[int, Callable[[Array], tuple[Any, Sequence[Any]]]]]:
-    from tlx_xdsl.kernels.rows.layernorm import layer_norm_launch
+    from tlx_xdsl.kernels.rows.norm import layer_norm_launch, rms_norm_launch
     from tlx_xdsl.kernels.rows.norms import norm_backward_launch
-    from tlx_xdsl.kernels.rows.rmsnorm import rms_norm_launch
     from tlx_xdsl.kernels.rows.softmax import softmax_backward_launch, softmax_launch
 
     def layer_norm(array: Array) -> tuple[Any, Sequence[Any]]:

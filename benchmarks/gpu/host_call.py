@@ -27,10 +27,8 @@ from tlx_xdsl.kernels.attention.decode.call import attention_decode
 from tlx_xdsl.kernels.attention.forward import attention_forward, attention_launch
 from tlx_xdsl.kernels.gemm.dense import gemm, gemm_launch
 from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy, cross_entropy_backward
-from tlx_xdsl.kernels.rows.layernorm import layer_norm
-from tlx_xdsl.kernels.rows.norm_residual import layer_norm_residual, rms_norm_residual
+from tlx_xdsl.kernels.rows.norm import layer_norm, layer_norm_residual, rms_norm, rms_norm_residual
 from tlx_xdsl.kernels.rows.norms import norm_backward
-from tlx_xdsl.kernels.rows.rmsnorm import rms_norm
 from tlx_xdsl.kernels.rows.rope import rope
 from tlx_xdsl.kernels.rows.softmax import softmax, softmax_backward
 from tlx_xdsl.kernels.rows.swiglu import swiglu, swiglu_backward

@@ -17,9 +17,8 @@ from benchmarks.gpu.cases import OURS, Case, Family, Launch, Run
 from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.gpu_checks import Check
 from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy, cross_entropy_backward
-from tlx_xdsl.kernels.rows.layernorm import layer_norm_launch
+from tlx_xdsl.kernels.rows.norm import layer_norm_launch, rms_norm_launch
 from tlx_xdsl.kernels.rows.norms import norm_backward_launch, norm_launch
-from tlx_xdsl.kernels.rows.rmsnorm import rms_norm_launch
 from tlx_xdsl.kernels.rows.rope import rope
 from tlx_xdsl.kernels.rows.softmax import softmax_backward_launch, softmax_launch
 from tlx_xdsl.kernels.rows.swiglu import swiglu, swiglu_backward

@@ -45,8 +45,8 @@ BEYOND = {
         "tlx_xdsl.kernels.attention.backward.attention_backward_launch",
         "tlx_xdsl.kernels.rows.softmax.softmax",
         "tlx_xdsl.kernels.rows.softmax.softmax_launch",
-        "tlx_xdsl.kernels.rows.layernorm.layer_norm",
-        "tlx_xdsl.kernels.rows.layernorm.layer_norm_launch",
+        "tlx_xdsl.kernels.rows.norm.layer_norm",
+        "tlx_xdsl.kernels.rows.norm.layer_norm_launch",
     ),
 }
 """The packages worth knowing below, and the modules beside the front."""

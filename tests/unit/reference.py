@@ -33,7 +33,7 @@ MODULES = (
     "tlx_xdsl.kernels.attention.config",
     "tlx_xdsl.kernels.gemm.dense",
     "tlx_xdsl.kernels.gemm.config",
-    "tlx_xdsl.kernels.rows.layernorm",
+    "tlx_xdsl.kernels.rows.norm",
     "tlx_xdsl.kernels.rows.softmax",
     "tlx_xdsl.language",
     "tlx_xdsl.language.extra",

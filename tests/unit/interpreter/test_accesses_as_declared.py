@@ -39,7 +39,7 @@ from tlx_xdsl.dialects.base.effects import (
 )  # fmt: skip
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.plan import make_plan
-from tlx_xdsl.kernels.rows.layernorm import layer_norm_launch
+from tlx_xdsl.kernels.rows.norm import layer_norm_launch
 from tlx_xdsl.kernels.rows.softmax import softmax_launch
 
 STAGES = ("frontend", "ttgir")

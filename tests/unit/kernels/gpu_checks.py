@@ -16,7 +16,7 @@ from torch.nn import functional
 from tlx_xdsl.kernels.attention.forward import attention_launch
 from tlx_xdsl.kernels.gemm.config import Choice, GemmConfig
 from tlx_xdsl.kernels.gemm.dense import gemm_launch
-from tlx_xdsl.kernels.rows.layernorm import layer_norm
+from tlx_xdsl.kernels.rows.norm import layer_norm
 from tlx_xdsl.kernels.rows.softmax import softmax
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}

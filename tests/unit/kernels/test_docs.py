@@ -14,7 +14,7 @@ from tlx_xdsl.kernels.attention.decode.call import attention_decode
 from tlx_xdsl.kernels.gemm import gemm
 from tlx_xdsl.kernels.gemm.grouped.call import grouped_gemm
 from tlx_xdsl.kernels.gemm.scaled.call import scaled_gemm
-from tlx_xdsl.kernels.rows.layernorm import layer_norm
+from tlx_xdsl.kernels.rows.norm import layer_norm
 from tlx_xdsl.kernels.rows.softmax import softmax
 
 DOCS = Path(__file__).parents[3] / "docs"

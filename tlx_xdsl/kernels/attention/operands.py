@@ -12,8 +12,10 @@ from ..calls.launching import Launches
 from ..calls.operands import (
     TMA_ALIGNMENT,
     Operand,
+    check_contiguous,
     check_places,
     check_shape,
+    check_type,
     check_types,
     described_rows,
     operand,
@@ -75,11 +77,16 @@ def check_heads(
     check_head_shapes(q, k, v, head_dims)
 
 
-def check_head_shapes(q: Operand, k: Operand, v: Operand, head_dims: Sequence[int] | None = None) -> None:
-    """Check the shapes of heads, but not their types. Raises ValueError."""
-    for each in (q, k, v):
+def check_dimensions(*heads: Operand) -> None:
+    """Refuse what are no heads of sequences. Raises ValueError."""
+    for each in heads:
         if len(each.shape) != 4:
             raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")
+
+
+def check_head_shapes(q: Operand, k: Operand, v: Operand, head_dims: Sequence[int] | None = None) -> None:
+    """Check the shapes of heads, but not their types. Raises ValueError."""
+    check_dimensions(q, k, v)
     batch, heads, _, dim = q.shape
     kv_heads, keys = k.shape[1:3]
     if head_dims is not None and dim not in head_dims:
@@ -110,16 +117,10 @@ def check_plain(of: Operand, each: Operand, dtypes: Sequence[str], shape: tuple[
 
     Raises TypeError or ValueError.
     """
-    if each.dtype not in dtypes:
-        expected = " or ".join(dtypes).replace("i32", "int32")
-        raise TypeError(f"{each.what}: expected elements of type {expected}, got {each.value.dtype}")
+    check_type(each, dtypes, " or ".join(dtypes).replace("i32", "int32"))
     check_places((of, each))
     check_shape(each, shape, why)
-    distance = 1
-    for extent, stride in zip(reversed(shape), reversed(each.strides), strict=True):
-        if 0 not in shape and extent > 1 and stride != distance:
-            raise ValueError(f"{each.what}: expected contiguous memory, got the strides {each.strides}")
-        distance *= extent
+    check_contiguous(each)
 
 
 def check_lse(q: Operand, lse: Operand) -> None:

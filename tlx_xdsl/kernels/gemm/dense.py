@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from ..calls.launching import WORKSPACE, Launch, Launches, check_hopper, multiprocessors
 from ..calls.operands import (
@@ -44,9 +44,6 @@ from .model import Matrix, Reading, line_cost, predict
 from .tiles import LARGE, GemmConfig
 from .unaligned import placement, unaligned_launches, unaligned_workspace
 from .unaligned_config import UnalignedPlan, plan_unaligned
-
-if TYPE_CHECKING:
-    pass
 
 DTYPES = ("fp16", "bf16")
 OUT_DTYPES = ("fp16", "bf16", "fp32")
@@ -235,6 +232,22 @@ def _vector(name: str, value: Any) -> Operand:
 # --- launches -----------------------------------------------------------------------------------------------------
 
 
+class _Product(NamedTuple):
+    """A product as it is computed, what is asked for, and the multiprocessors that share it."""
+
+    left: Operand
+    right: Operand
+    target: Operand
+    finish: Finish
+    config: GemmConfig | Choice | None
+    processors: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """M, N and K; where B is two halves N is that of the result."""
+        return self.left.shape[0], self.target.shape[1], self.left.shape[1]
+
+
 def _launches(
     left: Operand,
     right: Operand,
@@ -250,9 +263,8 @@ def _launches(
     if turned:
         # C^T = B^T A^T: the kernels prefer a C by rows.
         left, right, target, finish = transposed(right), transposed(left), transposed(target), finish.turned()
-    processors = programs or multiprocessors(left)
-    choice = _chosen(left, right, target, finish, config, processors)
-    plan = _plan(left, right, target, finish, config, processors)
+    asked = _Product(left, right, target, finish, config, programs or multiprocessors(left))
+    choice, plan = _chosen(asked), _plan(asked)
     copied = unaligned_workspace(left, right, target, plan)
     size = copied if plan.direct is not None else copied + workspace_bytes(choice)
     workspace = empty(left, (size,), "u8") if size else None
@@ -283,15 +295,9 @@ def _check_halves(right: Operand, target: Operand, config: GemmConfig | Choice |
         raise ValueError(f"gemm: argument 'config': expected whole tiles for this epilogue, got {config}")
 
 
-def _chosen(
-    left: Operand,
-    right: Operand,
-    target: Operand,
-    finish: Finish,
-    config: GemmConfig | Choice | None,
-    processors: int,
-) -> Choice:
-    (m, k), n = left.shape, target.shape[1]
+def _chosen(asked: _Product) -> Choice:
+    config, finish, processors = asked.config, asked.finish, asked.processors
+    m, n, k = asked.shape
     if isinstance(config, Choice):
         if not covers(config, m, n, k):
             raise ValueError(f"gemm: argument 'config': expected a choice that covers ({m}, {n}, {k}), got {config}")
@@ -301,7 +307,7 @@ def _chosen(
         return Choice(_HALVES, min(tiles, processors))
     if config is not None:
         return whole(config, m, n, processors)
-    reading = Reading(matrix_of(left, 1), matrix_of(right, 0))
+    reading = Reading(matrix_of(asked.left, 1), matrix_of(asked.right, 0))
     return choose(m, n, k, processors, reading, 0.0 if finish.function is None else _ENDING)
 
 
@@ -315,30 +321,21 @@ def matrix_of(each: Operand, depth: int) -> Matrix:
     return Matrix(by_columns == (depth == 0), line_cost(strides[0] * each.element_bytes))
 
 
-def _plan(
-    left: Operand,
-    right: Operand,
-    target: Operand,
-    finish: Finish,
-    config: GemmConfig | Choice | None,
-    processors: int,
-) -> UnalignedPlan:
+def _plan(asked: _Product) -> UnalignedPlan:
     """Return what is done about operands that TMA can't read."""
-    names = {"left": left, "right": right, "target": target}
-    places = {name: placement(each) for name, each in names.items()}
-    anywhere = places["target"].dense
-    if all(place.tma for place in places.values()):
+    left, right, target = map(placement, asked[:3])
+    anywhere, processors = target.dense, asked.processors
+    if left.tma and right.tma and target.tma:
         return UnalignedPlan(0.0)
-    copies = {name for name, place in places.items() if not place.tma and not (name == "target" and anywhere)}
     # A kernel that is asked for is one with TMA, and the one without has no epilogues.
-    if config is not None or finish.function is not None or target.dtype != left.dtype:
-        return UnalignedPlan(0.0, copies=frozenset(copies))
+    if asked.config is not None or asked.finish.function is not None or asked.target.dtype != asked.left.dtype:
+        readable = {"left": left.tma, "right": right.tma, "target": target.tma or anywhere}
+        return UnalignedPlan(0.0, copies=frozenset(name for name, is_read in readable.items() if not is_read))
 
     def microseconds(m: int, n: int, k: int) -> float:
         return predict(choose(m, n, k, processors), m, n, k)
 
-    (m, k), n = left.shape, target.shape[1]
     return plan_unaligned(
-        m, n, k, places["left"], places["right"], places["target"], processors, microseconds,
-        stores_anywhere=anywhere, element_bytes=left.element_bytes,
+        *asked.shape, left, right, target, processors, microseconds, stores_anywhere=anywhere,
+        element_bytes=asked.left.element_bytes,
     )  # fmt: skip

@@ -84,12 +84,10 @@ def tile_rings(dtype: tl.constexpr, form: tl.constexpr):
     tile: tl.constexpr = form.tile
     a_shape: tl.constexpr = (tile.block_k, tile.rows) if form.a_columns else (tile.rows, tile.block_k)
     a = tlx.local_alloc(a_shape, dtype, tile.parts * tile.stages)
-    b = ()
-    for index in tl.static_range(len(tile.strips)):
-        columns: tl.constexpr = tile.strips[index]
-        b_shape: tl.constexpr = (columns, tile.block_k) if form.b_columns else (tile.block_k, columns)
-        b = (*b, tlx.local_alloc(b_shape, dtype, tile.stages))
-    return a, b
+    shapes: tl.constexpr = [
+        (columns, tile.block_k) if form.b_columns else (tile.block_k, columns) for columns in tile.strips
+    ]
+    return a, [tlx.local_alloc(shape, dtype, tile.stages) for shape in shapes]
 
 
 @tlx_xdsl.jit
@@ -158,21 +156,21 @@ def released(ring, stage):
 def products(ring, stage, sums, A_PART: tl.constexpr, B_PART: tl.constexpr):
     """Issue the products of part A_PART of a stage with part B_PART of each strip; new sums where `sums` is empty."""
     form: tl.constexpr = ring.form
-    issued = ()
     a = operand(ring.a[stage * form.tile.parts + A_PART], form.a_columns)
-    for strip in tl.static_range(len(ring.b)):
-        b = operand(ring.b[strip][stage * form.tile.b_parts + B_PART], form.b_columns)
-        issued = (*issued, tlx.async_dot(a, b, sums[strip]) if len(sums) else tlx.async_dot(a, b))
-    return issued
+    return [
+        tlx.async_dot(
+            a,
+            operand(ring.b[strip][stage * form.tile.b_parts + B_PART], form.b_columns),
+            sums[strip] if len(sums) else None,
+        )
+        for strip in range(len(ring.b))
+    ]
 
 
 @tlx_xdsl.jit
 def waited(sums, STEPS: tl.constexpr):
     """Wait until the products of at most `STEPS` steps are in flight."""
-    done = ()
-    for strip in tl.static_range(len(sums)):
-        done = (*done, tlx.async_dot_wait(STEPS * len(sums), sums[strip]))
-    return done
+    return [tlx.async_dot_wait(STEPS * len(sums), each) for each in sums]
 
 
 @tlx_xdsl.jit
@@ -244,15 +242,9 @@ def multiply_item(ring, stage, phase, item, items, first, last, CONSUMER: tl.con
 @tlx_xdsl.jit
 def halves(blocks):
     """The left halves and the right halves of blocks."""
-    lefts, rights = (), ()
-    for index in tl.static_range(len(blocks)):
-        block = blocks[index]
-        ROWS: tl.constexpr = block.shape[0]
-        HALF: tl.constexpr = block.shape[1] // 2
-        left, right = tl.split(tl.permute(tl.reshape(block, (ROWS, 2, HALF)), (0, 2, 1)))
-        lefts = (*lefts, left)
-        rights = (*rights, right)
-    return lefts, rights
+    shape: tl.constexpr = (blocks[0].shape[0], 2, blocks[0].shape[1] // 2)
+    both = [tl.split(tl.permute(tl.reshape(block, shape), (0, 2, 1))) for block in blocks]
+    return [left for left, _ in both], [right for _, right in both]
 
 
 @tlx_xdsl.jit

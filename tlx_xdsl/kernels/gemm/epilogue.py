@@ -28,15 +28,17 @@ from .unaligned_device import store_part_by_pointer
 
 
 @tlx_xdsl.jit
+def vector_at(pointer, first, count, LENGTH: tl.constexpr):
+    """Load LENGTH numbers of a vector of `count` from `first` on, as f32."""
+    at = first + tl.arange(0, LENGTH)
+    return tl.load(pointer + at, at < count, 0).to(tl.float32)
+
+
+@tlx_xdsl.jit
 def vectors_at(target, row, column, sizes, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TURNED: tl.constexpr):
     """Load the vectors for the part at (row, column), as f32; with TURNED those of columns come first."""
-    of_rows, of_columns = (), ()
-    for index in tl.static_range(len(target.rows)):
-        at = row + tl.arange(0, ROWS)
-        of_rows = (*of_rows, tl.load(target.rows[index] + at, at < sizes.m, 0).to(tl.float32)[:, None])
-    for index in tl.static_range(len(target.columns)):
-        at = column + tl.arange(0, COLUMNS)
-        of_columns = (*of_columns, tl.load(target.columns[index] + at, at < sizes.n, 0).to(tl.float32)[None, :])
+    of_rows = [vector_at(each, row, sizes.m, ROWS)[:, None] for each in target.rows]
+    of_columns = [vector_at(each, column, sizes.n, COLUMNS)[None, :] for each in target.columns]
     return of_columns + of_rows if TURNED else of_rows + of_columns
 
 

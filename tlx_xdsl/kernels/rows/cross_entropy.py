@@ -28,8 +28,8 @@ from .cross_entropy_rows import (
     cross_entropy_short_rows,
 )
 from .edges import THREADS, tile_of
+from .tables import DTYPES, Tables
 
-DTYPES = ("fp16", "bf16", "fp32")
 CLASSES = ("i32", "i64")
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -227,31 +227,25 @@ def cross_entropy_backward_launch(
     dloss: Any, x: Any, target: Any, lse: Any, scale: Any, dx: Any, *, ignore_index: int = -100, smoothing: float = 0.0
 ) -> Launch:
     """The launch of `cross_entropy_backward`; no extent may be 0. Raises as it does."""
-    given, classes = _checked(_BACKWARD, x, target, smoothing)
-    grad, sums, result = (operand(_BACKWARD, *each) for each in (("dloss", dloss), ("lse", lse), ("dx", dx)))
+    _, classes = _checked(_BACKWARD, x, target, smoothing)
+    grad, sums = operand(_BACKWARD, "dloss", dloss), operand(_BACKWARD, "lse", lse)
     check_types((sums, grad), ("fp32",))
-    check_types((given, result), DTYPES)
+    of = Tables(_BACKWARD, {"x": x, "dx": dx})
+    given, rows, unit = of.first, of.rows, of.unit
     check_shape(sums, classes.shape, "that of 'target'")
-    check_shape(result, given.shape, "that of 'x'")
     if grad.shape:
         check_shape(grad, classes.shape, "that of 'target'")
     check_places((given, grad, sums))
-    rows, target_rows = rows_of(given), rows_of(result)
-    unit = unit_of((given, result), (rows, target_rows))
-    factor = None if scale is None else operand(_BACKWARD, "scale", scale)
     values = {
-        "x_ptr": given, "target_ptr": classes, "lse_ptr": sums, "scale_ptr": factor, "dloss_ptr": grad,
-        "dx_ptr": result,
-        "x_stride": rows.distance // unit, "dx_stride": target_rows.distance // unit,
-        "dloss_step": int(bool(grad.shape)), "COLUMNS": rows.columns // unit, "ignore_index": ignore_index,
-        "smoothing": smoothing,
+        **of.arguments, "target_ptr": classes, "lse_ptr": sums, "dloss_ptr": grad,
+        "scale_ptr": None if scale is None else operand(_BACKWARD, "scale", scale),
+        "dloss_step": int(bool(grad.shape)), "ignore_index": ignore_index, "smoothing": smoothing,
     }  # fmt: skip
-    width = width_of((given, result), (rows, target_rows))
+    width = width_of(of.operands, of.all_rows)
     if width > 1 and (unit == 1 or rows.columns <= _SHORT):
-        values |= {
-            "x_stride": rows.distance, "dx_stride": target_rows.distance, "ROW_COUNT": rows.count,
-            "COLUMNS": rows.columns,
-        }  # fmt: skip
+        distances = [each.distance for each in of.all_rows]
+        values |= dict(zip(("x_stride", "dx_stride"), distances, strict=True))
+        values |= {"ROW_COUNT": rows.count, "COLUMNS": rows.columns}
         blocks = -(-rows.columns // _BLOCK)
         tile = tile_of(-(-rows.columns // blocks), width, _VECTORS)
         return Launch.of(

@@ -193,11 +193,11 @@ def cross_entropy_backward_unaligned_rows(
     # From the body's first element, in 32 bits; classes that are not there stay so.
     before, _ = span_of(rows, x_stride, count, WIDTH)
     of_class = tl.minimum(tl.maximum(target, -1), COLUMNS).to(tl.int32) - before
-    dx = ()
-    for part in tl.static_range(len(x)):
-        slopes = slopes_of(
+    dx = [
+        slopes_of(
             x[part].to(tl.float32), places[part], of_class[:, None], target[:, None], ignore_index, lse[:, None],
             grad[:, None], COLUMNS, smoothing,
-        )  # fmt: skip
-        dx += (slopes,)
+        )
+        for part in range(len(x))
+    ]  # fmt: skip
     store_parts(dx_ptr + body_of(rows, dx_stride, WIDTH), places, inside, dx)

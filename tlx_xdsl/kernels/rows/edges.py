@@ -37,6 +37,18 @@ def tile_of(columns: int, width: int, vectors: int) -> dict[str, int]:
 
 
 @tlx_xdsl.jit
+def load(pointer, at, inside):
+    """Elements in f32, 0 where there are none."""
+    return tl.load(pointer + at, inside, 0.0).to(tl.float32)
+
+
+@tlx_xdsl.jit
+def store(pointer, at, values, inside):
+    """Store elements in the type of the memory."""
+    tl.store(pointer + at, values.to(pointer.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
 def lanes_of(first, ROWS: tl.constexpr, LANES: tl.constexpr):
     """The rows of all lanes of ROWS rows, and the numbers of the lanes in their rows."""
     lanes = tl.arange(0, ROWS * LANES)
@@ -112,14 +124,12 @@ def parts_of(
 @tlx_xdsl.jit
 def load_parts(pointers, places, inside, other, COUNT: tl.constexpr = None):
     """Load parts, or the first COUNT, of rows whose bodies begin at `pointers`; `other` where there is nothing."""
-    values = ()
-    for part in tl.static_range(len(places) if COUNT is None else COUNT):
-        values += (tl.load(pointers[:, None] + places[part], inside[part], other),)
-    return values
+    count: tl.constexpr = len(places) if COUNT is None else COUNT
+    return [tl.load(pointers[:, None] + places[part], inside[part], other) for part in range(count)]
 
 
 @tlx_xdsl.jit
 def store_parts(pointers, places, inside, values):
     """Store parts of rows whose bodies begin at `pointers`."""
     for part in tl.static_range(len(places)):
-        tl.store(pointers[:, None] + places[part], values[part].to(pointers.dtype.element_ty), inside[part])
+        store(pointers[:, None], places[part], values[part], inside[part])

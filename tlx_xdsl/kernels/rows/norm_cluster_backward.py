@@ -84,11 +84,8 @@ def write_gradient_rows(pieces, dx_ptr, parts_ptr, dx_stride):
     PARTS: tl.constexpr = parts_of(BLOCK, WARPS)
     LENGTH: tl.constexpr = BLOCK // PARTS
     rings, factors, skip = pieces.rings, pieces.factors, pieces.skip
-    dweight = ()
-    dbias = ()
-    for _ in tl.static_range(PARTS):
-        dweight = (*dweight, tl.zeros((LENGTH,), tl.float32))
-        dbias = (*dbias, tl.zeros((LENGTH,), tl.float32))
+    dweight = [tl.zeros((LENGTH,), tl.float32) for _ in range(PARTS)]
+    dbias = dweight
     sums.wait_for_factors(pieces)
     stage = 0
     phase = 0

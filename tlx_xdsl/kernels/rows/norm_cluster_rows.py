@@ -79,9 +79,7 @@ def normalise_rows(pieces, weight_ptr, bias_ptr, out_ptr, out_stride):
     for row in range(pieces.first, pieces.rows, pieces.clusters):
         tlx.barrier_wait(pieces.full[stage], phase)
         scale, mean = sums.agreed(pieces, stage, phase, turn)
-        values = ()
-        for part in tl.static_range(PARTS):
-            values = (*values, read(pieces.rings[0][stage], part, PARTS, WARPS))
+        values = [read(pieces.rings[0][stage], part, PARTS, WARPS) for part in range(PARTS)]
         tlx.barrier_arrive(pieces.empty[stage])
         target = out_ptr + row.to(tl.int64) * (out_stride * form.unit) + pieces.start
         for part in tl.static_range(PARTS):

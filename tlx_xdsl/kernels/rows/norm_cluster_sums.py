@@ -137,9 +137,7 @@ def pieces_of(
     mine = tlx.cluster_cta_rank() * BLOCK
     start = mine if form.even else tl.minimum(mine, count - BLOCK)
     skip = None if form.even else mine - start
-    rings = ()
-    for _ in tl.static_range(OPERANDS):
-        rings = (*rings, tlx.local_alloc((BLOCK,), dtype, STAGES))
+    rings = [tlx.local_alloc((BLOCK,), dtype, STAGES) for _ in range(OPERANDS)]
     factors = tlx.local_alloc((BLOCK,), dtype, FACTORS) if FACTORS else None
     received = tlx.local_alloc((form.sums,), tl.float32, PLACES)
     numbers = tlx.local_alloc((form.numbers,), tl.float32, PLACES)
@@ -240,10 +238,7 @@ def hand_over(pieces, sums, stage, turn):
 def numbers_at(buffers, index, COUNT: tl.constexpr, BUFFERS: tl.constexpr):
     """The numbers of a buffer, which all threads read."""
     single = tlx.local_reinterpret(buffers, tl.float32, (1,), num=BUFFERS * COUNT)
-    found = ()
-    for which in tl.static_range(COUNT):
-        found = (*found, tl.sum(tlx.local_load(single[index * COUNT + which]), 0))
-    return found
+    return [tl.sum(tlx.local_load(single[index * COUNT + which]), 0) for which in range(COUNT)]
 
 
 @tlx_xdsl.jit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..calls.launching import Launch, multiprocessors
@@ -114,24 +114,17 @@ def launch(
     aligned: tuple[str, ...], *, backward: bool,
 ) -> Launch:  # fmt: skip
     """The launch of a kernel of clusters."""
-    made = Launch.of(
+    even, with_bias = divided.ranks * divided.block == rows.columns, constants.get("WITH_BIAS", False)
+    form = ClusterForm(
+        divided.block, divided.ranks, divided.stages, constants["UNIT"], even, constants["CENTRED"], backward, with_bias
+    )
+    return Launch.of(
         norm_backward_cluster_rows if backward else norm_cluster_rows,
         (divided.clusters(given, rows) * divided.ranks,),
         {**values, "ROW_COUNT": rows.count},
-        {
-            "FORM": ClusterForm(
-                divided.block,
-                divided.ranks,
-                divided.stages,
-                constants["UNIT"],
-                divided.ranks * divided.block == rows.columns,
-                constants["CENTRED"],
-                backward,
-                constants.get("WITH_BIAS", False),
-            )
-        },
+        {"FORM": form},
         given.device,
         aligned=aligned,
         num_warps=WARPS,
+        cluster=(divided.ranks, 1, 1),
     )
-    return replace(made, cluster=(divided.ranks, 1, 1))

@@ -13,7 +13,7 @@ columns of some rows each. `norm_rows` has the formulas, says what UNIT is, and 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
-from .edges import body_of, edges_of, span_of
+from .edges import body_of, edges_of, load, span_of, store
 
 
 @tlx_xdsl.jit
@@ -27,16 +27,10 @@ def body_and_edges(row, distance, count, WIDTH: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def load(pointer, at, inside):
-    """Elements in f32, 0 where there are none."""
-    return tl.load(pointer + at, inside, 0.0).to(tl.float32)
-
-
-@tlx_xdsl.jit
 def add_residual(x_ptr, residual_ptr, h_ptr, at, inside):
     """Write the sum of elements and their residuals."""
     h = load(x_ptr, at, inside) + load(residual_ptr, at, inside)
-    tl.store(h_ptr + at, h.to(h_ptr.dtype.element_ty), inside)
+    store(h_ptr, at, h, inside)
 
 
 @tlx_xdsl.jit
@@ -79,7 +73,7 @@ def normalise(x_ptr, weight_ptr, bias_ptr, out_ptr, at, columns, inside, mean, s
         y = y * load(weight_ptr, columns, inside)
     if bias_ptr is not None:
         y = y + load(bias_ptr, columns, inside)
-    tl.store(out_ptr + at, y.to(out_ptr.dtype.element_ty), inside)
+    store(out_ptr, at, y, inside)
 
 
 @tlx_xdsl.jit
@@ -129,7 +123,7 @@ def store_gradient(
     dx = (g - (load(x_ptr, at, inside) - mean) * slope - shift) * scale
     if dh_ptr is not None:
         dx += load(dh_ptr, at, inside)
-    tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), inside)
+    store(dx_ptr, at, dx, inside)
 
 
 @tlx_xdsl.jit
@@ -194,8 +188,8 @@ def norm_weight_parts(
         mean = tl.load(stats_ptr + rows * 2, there, 0.0)
         scale = tl.load(stats_ptr + rows * 2 + 1, there, 0.0)
         at = rows.to(tl.int64)[:, None]
-        x = tl.load(x_ptr + at * (x_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
-        dy = tl.load(dout_ptr + at * (dout_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
+        x = load(x_ptr + at * (x_stride * UNIT), columns[None, :], inside)
+        dy = load(dout_ptr + at * (dout_stride * UNIT), columns[None, :], inside)
         dweight += dy * ((x - mean[:, None]) * scale[:, None])
         dbias += dy
     parts = parts_ptr + (tl.program_id(1) * 2).to(tl.int64) * LENGTH + columns

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
-from .edges import body_of, lanes_of, load_parts, parts_of, span_of, store_parts, sum_of_rows, to_lanes
+from .edges import body_of, lanes_of, load, load_parts, parts_of, span_of, store_parts, sum_of_rows, to_lanes
 from .norm_cluster_backward import add_three, add_two
+from .norm_cluster_sums import only
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,7 @@ def blocks_of(numbers, lanes, distance, count, rows, form: tl.constexpr):
         of_lanes + first, lanes, distance, of_lanes + count, 0, form.pieces, form.lanes, form.width, form.classes > 1
     )
     before, _ = span_of(first, distance, count, form.width)
-    columns = ()
-    for part in tl.static_range(len(places)):
-        columns += (before + places[part],)
-    return Blocks(places, columns, inside, first, numbers, rows, form)
+    return Blocks(places, [before + each for each in places], inside, first, numbers, rows, form)
 
 
 @tlx_xdsl.jit
@@ -74,10 +72,10 @@ def are_rows(blocks, number):
 @tlx_xdsl.jit
 def masks_of(blocks, is_row):
     """The elements that there are of rows that there are: all of any piece but the last, and some of the edges."""
-    masks = ()
-    for part in tl.static_range(len(blocks.inside)):
-        masks += (is_row[:, None] if part < blocks.form.pieces - 1 else blocks.inside[part] & is_row[:, None],)
-    return masks
+    last: tl.constexpr = blocks.form.pieces - 1
+    return [
+        is_row[:, None] if part < last else blocks.inside[part] & is_row[:, None] for part in range(len(blocks.inside))
+    ]
 
 
 @tlx_xdsl.jit
@@ -115,30 +113,21 @@ def store_block(blocks, pointer, number, distance, masks, values):
 @tlx_xdsl.jit
 def factors_of(blocks, pointer):
     """The weights or biases of columns; None where there are none."""
-    values = ()
     if pointer is None:
         return None
-    for part in tl.static_range(len(blocks.columns)):
-        values += (tl.load(pointer + blocks.columns[part], blocks.inside[part], 0.0).to(tl.float32),)
-    return values
+    return [load(pointer, blocks.columns[part], blocks.inside[part]) for part in range(len(blocks.columns))]
 
 
 @tlx_xdsl.jit
 def to_f32(x):
     """Parts of rows in f32."""
-    values = ()
-    for part in tl.static_range(len(x)):
-        values += (x[part].to(tl.float32),)
-    return values
+    return [each.to(tl.float32) for each in x]
 
 
 @tlx_xdsl.jit
 def products_of(x, y):
     """The products of parts."""
-    values = ()
-    for part in tl.static_range(len(x)):
-        values += (x[part] * y[part],)
-    return values
+    return [x[part] * y[part] for part in range(len(x))]
 
 
 @tlx_xdsl.jit
@@ -153,12 +142,8 @@ def sum_of_lanes(x, y=None):
 @tlx_xdsl.jit
 def centred(x, mean, masks, PIECES: tl.constexpr):
     """Parts of rows less their mean; 0 where there is nothing."""
-    values = ()
-    for part in tl.static_range(len(x)):
-        value = x[part] - mean[:, None]
-        # A row that is not there has the mean 0.
-        values += (value if part < PIECES - 1 else tl.where(masks[part], value, 0.0),)
-    return values
+    # A row that is not there has the mean 0.
+    return [only(x[part] - mean[:, None], None if part < PIECES - 1 else masks[part]) for part in range(len(x))]
 
 
 @tlx_xdsl.jit
@@ -197,9 +182,7 @@ def norm_unaligned_rows(
             added, added_edges = load_block(
                 blocks, residual_ptr, number, residual_stride * UNIT, masks, added_edges, later
             )
-            h = ()
-            for part in tl.static_range(len(x)):
-                h += ((x[part] + added[part]).to(h_ptr.dtype.element_ty),)
+            h = [(x[part] + added[part]).to(h_ptr.dtype.element_ty) for part in range(len(x))]
             store_block(blocks, h_ptr, number, h_stride * UNIT, masks, h)
             x = to_f32(h)
         if CENTRED:
@@ -222,10 +205,7 @@ def norm_unaligned_rows(
 @tlx_xdsl.jit
 def zeros_of(x, ROWS: tl.constexpr, LANES: tl.constexpr):
     """Zeros for the parts of rows."""
-    values = ()
-    for part in tl.static_range(len(x)):
-        values += (tl.zeros((ROWS * LANES, x[part].shape[1]), tl.float32),)
-    return values
+    return [tl.zeros((ROWS * LANES, each.shape[1]), tl.float32) for each in x]
 
 
 @tlx_xdsl.jit
@@ -252,7 +232,7 @@ def norm_backward_rows(
     blocks = blocks_of(numbers, lanes, x_stride * UNIT, count, ROW_COUNT, FORM)
     weight = factors_of(blocks, weight_ptr)
     dweight = zeros_of(blocks.places, ROWS, LANES)
-    dbias = zeros_of(blocks.places, ROWS, LANES)
+    dbias = dweight
     part_of_row = 1.0 / count
     start = tl.program_id(0) // CLASSES * ROWS
     step = tl.num_programs(0) // CLASSES * ROWS

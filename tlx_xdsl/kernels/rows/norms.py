@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ..calls.launching import Launch, Launches, multiprocessors
-from ..calls.operands import (
-    UNIT,
-    Operand,
-    Rows,
-    check_shape,
-    check_types,
-    empty,
-    operand,
-    rows_of,
-    unit_of,
-    width_of,
-)
+from ..calls.operands import UNIT, Rows, check_types, empty, operand
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import WORKSPACE, Prepared
-from ..operators import rows as operators
+from ..operators import Operator, rows as operators
 from . import norm_clusters
 from .edges import THREADS, tile_of
 from .norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
 from .norm_rows import add_parts, norm_rows
 from .norm_unaligned_rows import Form, norm_backward_rows, norm_unaligned_rows
-
-DTYPES = ("fp16", "bf16", "fp32")
+from .tables import DTYPES, Tables, prepared
 
 MAX_COLUMNS = 1 << 20
 """Elements of a row."""
@@ -94,6 +81,26 @@ _SHORT, _SHORT_PART_COLUMNS = 1024, 8
 """Elements of a row up to which there are fewer on a GPU, so that more programs share the work."""
 
 
+def norm_function(name: str, names: str, centred: bool, operator: Operator) -> PlannedFunction:
+    """The function called `name` of tensors with these names, of which `norm_launch` has the rest; its option is eps.
+
+    Its results, `out` and `h` where there is a residual, come last.
+    """
+    order = names.split()
+    alike, results = ("x residual", "out h") if "residual" in order else ("x", "out")
+    count = len(order) - len(results.split())
+
+    def prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+        def launch(**named: Any) -> Launch:
+            return norm_launch(name, **{"bias": None, **named}, eps=options[0], centred=centred)
+
+        return prepared(name, dict(zip(order, tensors, strict=True)), alike, results, launch)
+
+    return PlannedFunction(
+        name, prepare, results=slice(count, len(order)) if "h" in order else count, operator=operator
+    )
+
+
 def norm_launch(
     name: str,
     x: Any,
@@ -110,54 +117,32 @@ def norm_launch(
 
     With a `residual`, what is normalised is its sum with `x`, which `h` gets. Raises as those do.
     """
-    given, result = operand(name, "x", x), operand(name, "out", out)
-    factors = _factors(name, weight, bias)
-    sums = [] if residual is None else [operand(name, "residual", residual), operand(name, "h", h)]
-    check_types((given, *sums, *factors, result), DTYPES)
-    for each in (*sums, result):
-        check_shape(each, given.shape, "that of 'x'")
-    rows, target = rows_of(given), rows_of(result)
-    _check_rows(given, rows, factors)
-    of_sums = [rows_of(each) for each in sums]
-    unit = unit_of((given, *sums, result, *factors), (rows, *of_sums, target))
-    residual_stride, h_stride = [each.distance // unit for each in of_sums] or (None, None)
-    named = {each.name: each for each in (given, *sums, *factors, result)}
-    pointers = {f"{each}_ptr": named.get(each) for each in ("x", "residual", "weight", "bias", "h", "out")}
-    values = {
-        **pointers,
-        "residual_stride": residual_stride,
-        "h_stride": h_stride,
-        "x_stride": rows.distance // unit,
-        "out_stride": target.distance // unit,
-        "COLUMNS": rows.columns // unit,
-        "eps": float(eps),
-    }
-    aligned = tuple(pointers) if unit > 1 else ()
-    width = _width((given, *sums, result), (rows, *of_sums, target))
-    with_width = ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
-    if unit > 1 and centred and not sums and 3 * rows.columns <= 2 * min(rows.block, _HELD_FACTORS):
-        width, with_width = 16 // given.element_bytes, aligned
+    of = _tables(name, {"x": x, "residual": residual, "h": h, "out": out}, weight=weight, bias=bias)
+    rows, loaded = of.rows, 1 if residual is None else 2
+    values = {**of.arguments, "eps": float(eps)}
+    constants = {"UNIT": of.unit, "CENTRED": centred}
+    aligned = tuple(of.pointers) if of.unit > 1 else ()
+    width, with_width = _width(of), ("x_ptr", "residual_ptr", "h_ptr", "out_ptr")
+    if of.unit > 1 and centred and loaded == 1 and 3 * rows.columns <= 2 * min(rows.block, _HELD_FACTORS):
+        width, with_width = 16 // of.first.element_bytes, aligned
     if width > 1 and rows.columns <= _HELD_UNALIGNED:
-        ahead = not sums or centred or given.element_bytes > 2 or rows.columns > _FEW_COLUMNS
-        return _unaligned(
-            norm_unaligned_rows, given, rows, values,
-            {
-                "UNIT": unit, "CENTRED": centred, "STAGES": _STAGES - 1 + ahead + (rows.columns > _FEW_COLUMNS),
-                "HELD": rows.columns <= _HELD_FACTORS, "AHEAD": ahead,
-            },
-            with_width, _VECTORS, width, 1 + len(sums) // 2,
-        )  # fmt: skip
+        ahead = loaded == 1 or centred or of.first.element_bytes > 2 or rows.columns > _FEW_COLUMNS
+        constants |= {
+            "STAGES": _STAGES - 1 + ahead + (rows.columns > _FEW_COLUMNS),
+            "HELD": rows.columns <= _HELD_FACTORS,
+            "AHEAD": ahead,
+        }
+        return _unaligned(norm_unaligned_rows, of, loaded, values, constants, with_width, _VECTORS, width)
     if width > 1 or rows.columns > HELD_COLUMNS:
-        divided = norm_clusters.division(given, rows, unit, (1 + len(sums) // 2, len(factors)), backward=False)
+        divided = norm_clusters.division(of.first, rows, of.unit, (loaded, of.vectors), backward=False)
         if divided is not None:
-            constants = {"UNIT": unit, "CENTRED": centred}
-            return norm_clusters.launch(given, rows, divided, values, constants, aligned, backward=False)
+            return norm_clusters.launch(of.first, rows, divided, values, constants, aligned, backward=False)
         return Launch.of(
             norm_long_rows,
             (rows.count,),
             values,
-            {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred, "WIDTH": width},
-            given.device,
+            {**constants, "BLOCK": _LONG_BLOCK, "WIDTH": width},
+            of.first.device,
             aligned=with_width if width > 1 else aligned,
             num_warps=_LONG_WARPS,
         )
@@ -168,42 +153,52 @@ def norm_launch(
         norm_rows,
         (-(-rows.count // together),),
         {**values, "ROW_COUNT": rows.count},
-        {"BLOCK": block, "ROWS": together, "UNIT": unit, "EVEN": rows.columns == block, "CENTRED": centred},
-        given.device,
+        {**constants, "BLOCK": block, "ROWS": together, "EVEN": rows.columns == block},
+        of.first.device,
         aligned=aligned,
         num_warps=warps,
     )
 
 
-def _width(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
+def _tables(name: str, tables: dict[str, Any], **vectors: Any) -> Tables:
+    """The operands. Raises ValueError for rows that are too long, and as `Tables` does."""
+    of = Tables(name, tables, **vectors)
+    if of.rows.columns > MAX_COLUMNS:
+        raise ValueError(f"{of.first.what}: expected rows of at most {MAX_COLUMNS} elements, got {of.rows.columns}")
+    return of
+
+
+def _width(of: Tables) -> int:
     """The elements of a vector of 16 bytes where rows that begin anywhere do so equally in all operands, else 1."""
-    alike = all(each.distance == rows[0].distance for each in rows)
-    return width_of(operands, rows) if alike and unit_of(operands, rows) == 1 else 1
+    return of.width if len({each.distance for each in of.all_rows}) == 1 else 1
 
 
 def _unaligned(
-    kernel: Any, given: Operand, rows: Rows, values: dict[str, Any], constants: dict[str, Any],
-    aligned: tuple[str, ...], vectors: int, width: int, tensors: int,
+    kernel: Any, of: Tables, loaded: int, values: dict[str, Any], constants: dict[str, Any],
+    aligned: tuple[str, ...], vectors: int, width: int,
 ) -> Launch:  # fmt: skip
-    """The launch for rows that begin anywhere: as many programs as are resident, alike for each of `width` places."""
-    tile = tile_of(rows.columns, width, vectors)
+    """The launch for rows that begin anywhere: as many programs as are resident, alike for each of `width` places.
+
+    They load so many tensors, `vectors` of 16 bytes of each for a thread.
+    """
+    rows, tile = of.rows, tile_of(of.rows.columns, width, vectors)
     threads = max(THREADS, tile["LANES"])
     together = threads // tile["LANES"]
     registers = min(_UNALIGNED_REGISTERS, _REGISTERS // threads)
     resident = _REGISTERS // (threads * registers)
-    classes = width if constants["UNIT"] == 1 else 1
-    of_stage = resident * tensors * threads * tile["PIECES"] * width * given.element_bytes
+    classes = width if of.unit == 1 else 1
+    of_stage = resident * loaded * threads * tile["PIECES"] * width * of.first.element_bytes
     constants["STAGES"] = max(1, min(constants["STAGES"], _SHARED_BYTES // of_stage))
-    most = multiprocessors(given) * resident // classes
+    most = multiprocessors(of.first) * resident // classes
     programs = max(min(-(-rows.count // (together * classes)), most), 1) * classes
     if "LENGTH" in constants:
-        values = {**values, "parts_ptr": empty(given, (programs * 2 * constants["LENGTH"],), "fp32")}
+        values = {**values, "parts_ptr": empty(of.first, (programs * 2 * constants["LENGTH"],), "fp32")}
     return Launch.of(
         kernel,
         (programs,),
         {**values, "ROW_COUNT": rows.count},
         {"FORM": Form(together, tile["LANES"], tile["PIECES"], width, classes), **constants},
-        given.device,
+        of.first.device,
         aligned=aligned,
         maxnreg=registers,
         num_warps=threads // 32,
@@ -235,87 +230,54 @@ def norm_backward_launch(
     x: Any, weight: Any, dout: Any, dx: Any, dweight: Any, dbias: Any, *, eps: float, centred: bool, dh: Any = None
 ) -> Launches:
     """The launches of `norm_backward`; no extent may be 0. Raises as it does."""
-    given, grad, result = (operand(_NAME, *each) for each in (("x", x), ("dout", dout), ("dx", dx)))
-    factors = _factors(_NAME, weight, None)
-    added = [] if dh is None else [operand(_NAME, "dh", dh)]
-    check_types((given, grad, *added, result, *factors), DTYPES)
-    for each in (grad, *added, result):
-        check_shape(each, given.shape, "that of 'x'")
-    rows, of_grad, of_result = (rows_of(each) for each in (given, grad, result))
-    _check_rows(given, rows, factors)
-    of_added = [rows_of(each) for each in added]
-    unit = unit_of((given, grad, *added, result, *factors), (rows, of_grad, *of_added, of_result))
-    values = {
-        "weight_ptr": None,
-        "dh_ptr": None,
-        **{f"{each.name}_ptr": each for each in (given, *factors, grad, *added, result)},
-        "dh_stride": of_added[0].distance // unit if of_added else None,
-        "x_stride": rows.distance // unit,
-        "dout_stride": of_grad.distance // unit,
-        "dx_stride": of_result.distance // unit,
-        "COLUMNS": rows.columns // unit,
-        "eps": float(eps),
-    }
-    constants = {"UNIT": unit, "CENTRED": centred}
+    of = _tables(_NAME, {"x": x, "dout": dout, "dh": dh, "dx": dx}, weight=weight)
+    rows, loaded = of.rows, 2 if dh is None else 3
+    values = {**of.arguments, "eps": float(eps)}
+    constants = {"UNIT": of.unit, "CENTRED": centred}
     wanted = (("dweight", dweight), ("dbias", dbias))
-    outs = {name: None if value is None else operand(_NAME, name, value) for name, value in wanted}
-    aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if unit > 1 else ()
-    width = _width((given, grad, *added, result), (rows, of_grad, *of_added, of_result))
-    bodies = ("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr", "parts_ptr")
+    outs = {f"{name}_ptr": None if value is None else operand(_NAME, name, value) for name, value in wanted}
+    aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if of.unit > 1 else ()
+    width, bodies = _width(of), ("x_ptr", "dout_ptr", "dh_ptr", "dx_ptr", "parts_ptr")
     if width == 1:
         most = HELD_BACKWARD_COLUMNS
     else:
-        most = _HELD_BACKWARD_UNALIGNED if centred or added else _HELD_BACKWARD_UNCENTRED
+        most = _HELD_BACKWARD_UNALIGNED if centred or loaded == 3 else _HELD_BACKWARD_UNCENTRED
     if rows.columns > most:
-        divided = norm_clusters.division(given, rows, unit, (2 + len(added), len(factors)), backward=True)
+        divided = norm_clusters.division(of.first, rows, of.unit, (loaded, of.vectors), backward=True)
         if divided is not None:
-            return _cluster_backward(given, rows, divided, values, constants, outs, aligned)
-        return _long_backward(given, rows, values, constants, outs, bodies if width > 1 else aligned, width)
+            return _cluster_backward(of, divided, values, constants, outs, aligned)
+        return _long_backward(of, values, constants, outs, bodies if width > 1 else aligned, width)
     length = -(-rows.columns // UNIT) * UNIT
-    held = {**constants, "WITH_BIAS": dbias is not None, "LENGTH": length, "STAGES": _STAGES}
-    if unit > 1:
-        width, bodies = 16 // given.element_bytes, (*aligned, "parts_ptr")
+    constants |= {"WITH_BIAS": dbias is not None, "LENGTH": length, "STAGES": _STAGES}
+    if of.unit > 1:
+        width, bodies = 16 // of.first.element_bytes, (*aligned, "parts_ptr")
     vectors = _BACKWARD_ELEMENTS // max(width, 2)
-    main = _unaligned(norm_backward_rows, given, rows, values, held, bodies, vectors, width, 2 + len(added))
+    main = _unaligned(norm_backward_rows, of, loaded, values, constants, bodies, vectors, width)
     parts = main.arguments["parts_ptr"]
-    return Launches((main, *_sums(given, rows, parts, main.grid[0], length, outs)), parts)
+    return Launches((main, *_sums(of, parts, main.grid[0], length, outs)), parts)
 
 
 def _cluster_backward(
-    given: Operand,
-    rows: Rows,
-    divided: norm_clusters.Division,
-    values: dict[str, Any],
-    constants: dict[str, Any],
-    outs: dict[str, Any],
-    aligned: tuple[str, ...],
-) -> Launches:
+    of: Tables, divided: norm_clusters.Division, values: dict[str, Any], constants: dict[str, Any],
+    outs: dict[str, Any], aligned: tuple[str, ...],
+) -> Launches:  # fmt: skip
     """The launches for rows that clusters hold: dx with sums of each cluster, and the sums of those."""
     length = divided.ranks * divided.block
-    clusters = divided.clusters(given, rows)
-    parts = empty(given, (clusters * 2 * length,), "fp32")
+    clusters = divided.clusters(of.first, of.rows)
+    parts = empty(of.first, (clusters * 2 * length,), "fp32")
+    values, constants = {**values, "parts_ptr": parts}, {**constants, "WITH_BIAS": outs["dbias_ptr"] is not None}
     main = norm_clusters.launch(
-        given,
-        rows,
-        divided,
-        {**values, "parts_ptr": parts},
-        {**constants, "WITH_BIAS": outs["dbias"] is not None},
-        (*aligned, "parts_ptr"),
-        backward=True,
-    )
-    return Launches((main, *_sums(given, rows, parts, clusters, length, outs)), parts)
+        of.first, of.rows, divided, values, constants, (*aligned, "parts_ptr"), backward=True
+    )  # fmt: skip
+    return Launches((main, *_sums(of, parts, clusters, length, outs)), parts)
 
 
 def _long_backward(
-    given: Operand,
-    rows: Rows,
-    values: dict[str, Any],
-    constants: dict[str, Any],
-    outs: dict[str, Any],
-    aligned: tuple[str, ...],
+    of: Tables, values: dict[str, Any], constants: dict[str, Any], outs: dict[str, Any], aligned: tuple[str, ...],
     width: int,
-) -> Launches:
+) -> Launches:  # fmt: skip
     """The launches for rows that are not held: dx, sums of parts of the rows, and the sums of those."""
+    given, rows = of.first, of.rows
     blocks = -(-rows.columns // _SUM_COLUMNS)
     length = blocks * _SUM_COLUMNS
     programs = max(1, min(-(-rows.count // _SUM_ROWS), _SUM_PROGRAMS * multiprocessors(given) // blocks))
@@ -338,35 +300,31 @@ def _long_backward(
         norm_weight_parts,
         (blocks, programs),
         {**{name: values[name] for name in names}, "stats_ptr": stats, "parts_ptr": parts, "ROW_COUNT": rows.count},
-        {"LENGTH": length, "BLOCK": _SUM_COLUMNS, "ROWS": _SUM_ROWS, "UNIT": constants["UNIT"]},
+        {"LENGTH": length, "BLOCK": _SUM_COLUMNS, "ROWS": _SUM_ROWS, "UNIT": of.unit},
         given.device,
         aligned=tuple(name for name in aligned if name in names),
     )
-    return Launches((main, of_weight, *_sums(given, rows, parts, programs, length, outs)), workspace)
+    return Launches((main, of_weight, *_sums(of, parts, programs, length, outs)), workspace)
 
 
-def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs: dict[str, Any]) -> list[Launch]:
+def _sums(of: Tables, parts: Any, count: int, length: int, outs: dict[str, Any]) -> list[Launch]:
     """The launch that adds up `count` sums, `length` apart, if one is wanted."""
     wanted = sum(each is not None for each in outs.values())
     if not wanted:
         return []
-    columns = _SHORT_PART_COLUMNS if given.device is not None and rows.columns <= _SHORT else _PART_COLUMNS
+    given, length_of_row = of.first, of.rows.columns
+    columns = _SHORT_PART_COLUMNS if given.device is not None and length_of_row <= _SHORT else _PART_COLUMNS
     sums = Launch.of(
         add_parts,
-        (-(-rows.columns // columns), wanted),
-        {
-            "parts_ptr": parts,
-            "dweight_ptr": outs["dweight"],
-            "dbias_ptr": outs["dbias"],
-            "PARTS": count,
-            "COLUMNS": rows.columns,
-        },
+        (-(-length_of_row // columns), wanted),
+        {"parts_ptr": parts, **outs, "PARTS": count, "COLUMNS": length_of_row},
         {"LENGTH": length, "BLOCK": columns, "ROWS": _PART_ELEMENTS // columns},
         given.device,
         aligned=("parts_ptr",),
         num_warps=8,
+        launch_pdl=True,
     )
-    return [replace(sums, launch_pdl=True)]
+    return [sums]
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
@@ -389,15 +347,3 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
 
 
 NORM_BACKWARD = PlannedFunction(_NAME, _prepare, results=slice(4, 7), operator=operators.NORM_BACKWARD)
-
-
-def _factors(name: str, weight: Any, bias: Any) -> list[Operand]:
-    return [operand(name, what, value) for what, value in (("weight", weight), ("bias", bias)) if value is not None]
-
-
-def _check_rows(given: Operand, rows: Rows, factors: list[Operand]) -> None:
-    if rows.columns > MAX_COLUMNS:
-        raise ValueError(f"{given.what}: expected rows of at most {MAX_COLUMNS} elements, got {rows.columns}")
-    for each in factors:
-        check_shape(each, (rows.columns,), "the last dimension of 'x'")
-        rows_of(each)

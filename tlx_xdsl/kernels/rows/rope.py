@@ -21,8 +21,7 @@ from ..calls.operands import Operand, check_places, check_shape, check_types, em
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..operators import rows as operators
-
-DTYPES = ("fp16", "bf16", "fp32")
+from .tables import DTYPES
 
 _ELEMENTS = 512
 """Pairs of a program, where there are so many: 4 for each of 128 threads. Of five sizes on an H200 the fastest."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..calls.launching import Launch
-from ..calls.operands import check_shape, check_types, empty, operand, rows_of, unit_of, width_of
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..operators import rows as operators
@@ -18,8 +17,7 @@ from .softmax_rows import (
     softmax_rows,
     softmax_unaligned_rows,
 )
-
-DTYPES = ("fp16", "bf16", "fp32")
+from .tables import Tables, prepared
 
 HELD_COLUMNS = 8192
 """The longest row that registers hold, though they have room for four times as many."""
@@ -65,11 +63,7 @@ def softmax_backward(y: Any, dout: Any) -> Any:
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     x, out = tensors
-    given = operand("softmax", "x", x)
-    check_types((given,), DTYPES)
-    if out is None:
-        out = empty(given, given.shape)
-    return Prepared({"x": x, "out": out}, () if 0 in given.shape else (softmax_launch(x, out),))
+    return prepared("softmax", {"x": x, "out": out}, "x", "out", softmax_launch)
 
 
 def softmax_launch(x: Any, out: Any) -> Launch:
@@ -79,12 +73,8 @@ def softmax_launch(x: Any, out: Any) -> Launch:
 
 
 def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
-    y, dout, _ = tensors
-    given = operand("softmax_backward", "y", y)
-    check_types((given,), DTYPES)
-    dx = empty(given, given.shape)
-    launches = () if 0 in given.shape else (softmax_backward_launch(y, dout, dx),)
-    return Prepared({"y": y, "dout": dout, "dx": dx}, launches)
+    y, dout, dx = tensors
+    return prepared("softmax_backward", {"y": y, "dout": dout, "dx": dx}, "y dout", "dx", softmax_backward_launch)
 
 
 SOFTMAX_BACKWARD = PlannedFunction(
@@ -104,22 +94,10 @@ def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any, Any], h
 
     A thread of the second has so many vectors of each tensor.
     """
-    operands = tuple(operand(name, *each) for each in tensors.items())
-    check_types(operands, DTYPES)
-    first = operands[0]
-    for each in operands[1:]:
-        check_shape(each, first.shape, f"that of '{first.name}'")
-    rows = tuple(rows_of(each) for each in operands)
-    unit = unit_of(operands, rows)
-    count, columns, block = rows[0].count, rows[0].columns, rows[0].block
-    pointers = {f"{each.name}_ptr": each for each in operands}
-    values = {
-        **pointers,
-        **{f"{each}_stride": row.distance // unit for each, row in zip(tensors, rows, strict=True)},
-        "COLUMNS": columns // unit,
-    }
-    width = width_of(operands, rows) if unit == 1 else 1
-    aligned = tuple(pointers) if unit * width > 1 else ()
+    of = Tables(name, tensors)
+    first, unit, width, values = of.first, of.unit, of.width, of.arguments
+    count, columns, block = of.rows.count, of.rows.columns, of.rows.block
+    aligned = tuple(of.pointers) if unit * width > 1 else ()
     kernel, unaligned_kernel, long_kernel = kernels
     if columns > held:
         is_forward = "out" in tensors

@@ -17,7 +17,32 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 
 from ..attention.scores import LOG2_E
-from .edges import body_of, edges_of, lanes_of, load_parts, max_of_rows, parts_of, span_of, store_parts, sum_of_rows
+from .edges import (
+    body_of,
+    edges_of,
+    lanes_of,
+    load,
+    load_parts,
+    max_of_rows,
+    parts_of,
+    span_of,
+    store,
+    store_parts,
+    sum_of_rows,
+)
+
+
+@tlx_xdsl.jit
+def block_of_rows(
+    ROW_COUNT, COLUMNS, BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr
+):  # fmt: skip
+    """ROWS rows of a program, their columns, and which are there: all of the BLOCK columns where they are EVEN."""
+    columns = tl.arange(0, BLOCK)
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = (rows < ROW_COUNT)[:, None]
+    if not EVEN:
+        inside = inside & (columns < COLUMNS * UNIT)[None, :]
+    return rows.to(tl.int64)[:, None], columns, inside
 
 
 @tlx_xdsl.jit
@@ -26,16 +51,11 @@ def softmax_rows(
     BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr,
 ):  # fmt: skip
     """ROWS rows for each program. EVEN says that a row has BLOCK elements."""
-    columns = tl.arange(0, BLOCK)
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    inside = (rows < ROW_COUNT)[:, None]
-    if not EVEN:
-        inside = inside & (columns < COLUMNS * UNIT)[None, :]
-    at = rows.to(tl.int64)[:, None]
+    at, columns, inside = block_of_rows(ROW_COUNT, COLUMNS, BLOCK, ROWS, UNIT, EVEN)
     x = tl.load(x_ptr + at * (x_stride * UNIT) + columns[None, :], inside, float("-inf")).to(tl.float32)
     weights = tl.math.exp2((x - tl.max(x, 1)[:, None]) * LOG2_E)
     result = weights / tl.sum(weights, 1)[:, None]
-    tl.store(out_ptr + at * (out_stride * UNIT) + columns[None, :], result.to(out_ptr.dtype.element_ty), inside)
+    store(out_ptr + at * (out_stride * UNIT), columns[None, :], result, inside)
 
 
 @tlx_xdsl.jit
@@ -44,16 +64,11 @@ def softmax_backward_rows(
     BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr,
 ):  # fmt: skip
     """The gradient of ROWS rows for each program."""
-    columns = tl.arange(0, BLOCK)
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    inside = (rows < ROW_COUNT)[:, None]
-    if not EVEN:
-        inside = inside & (columns < COLUMNS * UNIT)[None, :]
-    at = rows.to(tl.int64)[:, None]
-    y = tl.load(y_ptr + at * (y_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
-    dy = tl.load(dout_ptr + at * (dout_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
+    at, columns, inside = block_of_rows(ROW_COUNT, COLUMNS, BLOCK, ROWS, UNIT, EVEN)
+    y = load(y_ptr + at * (y_stride * UNIT), columns[None, :], inside)
+    dy = load(dout_ptr + at * (dout_stride * UNIT), columns[None, :], inside)
     dx = y * (dy - tl.sum(y * dy, 1)[:, None])
-    tl.store(dx_ptr + at * (dx_stride * UNIT) + columns[None, :], dx.to(dx_ptr.dtype.element_ty), inside)
+    store(dx_ptr + at * (dx_stride * UNIT), columns[None, :], dx, inside)
 
 
 @tlx_xdsl.jit
@@ -85,9 +100,7 @@ def softmax_unaligned_rows(
     x = load_parts(x_ptr + body_of(rows, x_stride, WIDTH), places, inside, float("-inf"))
     _, total, weights = weights_of_rows(x, ROWS, LANES)
     factor = (1.0 / total)[:, None]
-    result = ()
-    for part in tl.static_range(len(x)):
-        result += (weights[part] * factor,)
+    result = [each * factor for each in weights]
     store_parts(out_ptr + body_of(rows, out_stride, WIDTH), places, inside, result)
 
 
@@ -106,9 +119,7 @@ def softmax_backward_unaligned_rows(
     for part in tl.static_range(len(y)):
         product += tl.sum(y[part].to(tl.float32) * dy[part].to(tl.float32), 1)
     product = sum_of_rows(product, ROWS, LANES)[:, None]
-    dx = ()
-    for part in tl.static_range(len(y)):
-        dx += (y[part].to(tl.float32) * (dy[part].to(tl.float32) - product),)
+    dx = [y[part].to(tl.float32) * (dy[part].to(tl.float32) - product) for part in range(len(y))]
     store_parts(dx_ptr + body_of(rows, dx_stride, WIDTH), places, inside, dx)
 
 
@@ -201,7 +212,7 @@ def softmax_long_rows(
     factor = 1.0 / total
     if WIDTH > 1:
         of_edge = tl.math.exp2((edge.to(tl.float32) - top) * LOG2_E) * factor
-        tl.store(out_ptr + place, of_edge.to(out_ptr.dtype.element_ty), is_edge)
+        store(out_ptr, place, of_edge, is_edge)
     columns = tl.arange(0, BLOCK)
     for first in range(0, count, BLOCK):
         at = first + columns
@@ -225,8 +236,8 @@ def softmax_backward_long_rows(
         y_ptr += body_of(row, y_stride, WIDTH)
         dout_ptr += body_of(row, dout_stride, WIDTH)
         dx_ptr += body_of(row, dx_stride, WIDTH)
-        y_edge = tl.load(y_ptr + place, is_edge, 0.0).to(tl.float32)
-        dy_edge = tl.load(dout_ptr + place, is_edge, 0.0).to(tl.float32)
+        y_edge = load(y_ptr, place, is_edge)
+        dy_edge = load(dout_ptr, place, is_edge)
     else:
         y_ptr += row * (y_stride * UNIT)
         dout_ptr += row * (dout_stride * UNIT)
@@ -240,7 +251,8 @@ def softmax_backward_long_rows(
     product = tl.sum(products, 0)
     if WIDTH > 1:
         product += tl.sum(y_edge * dy_edge)
-        tl.store(dx_ptr + place, (y_edge * (dy_edge - product)).to(dx_ptr.dtype.element_ty), is_edge)
+        dx = y_edge * (dy_edge - product)
+        store(dx_ptr, place, dx, is_edge)
     for first in range(0, count, BLOCK):
         at = first + columns
         y = tl.load(y_ptr + at, at < count, 0.0, eviction_policy="evict_first").to(tl.float32)

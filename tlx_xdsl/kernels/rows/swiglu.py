@@ -13,18 +13,18 @@ With s = 1 / (1 + exp(-gate)):
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
 from ..calls.launching import Launch
-from ..calls.operands import check_shape, check_types, empty, operand, rows_of, unit_of, width_of
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
 from ..operators import rows as operators
-
-DTYPES = ("fp16", "bf16", "fp32")
+from .edges import load, store
+from .tables import Tables, prepared
 
 _BLOCK, _ELEMENTS = 4096, 4096
 """Columns of a program at most, and elements at least, where there are so many. Of six sizes on an H200 the fastest."""
@@ -62,10 +62,10 @@ def swiglu_rows(
 ):  # fmt: skip
     """One block for each program."""
     at, columns, inside = block_of_rows(ROW_COUNT, COLUMNS, BLOCK, ROWS, UNIT)
-    gate = tl.load(gate_ptr + at * (gate_stride * UNIT) + columns, inside, 0.0).to(tl.float32)
-    up = tl.load(up_ptr + at * (up_stride * UNIT) + columns, inside, 0.0).to(tl.float32)
+    gate = load(gate_ptr + at * (gate_stride * UNIT), columns, inside)
+    up = load(up_ptr + at * (up_stride * UNIT), columns, inside)
     result = gated(gate, up)
-    tl.store(out_ptr + at * (out_stride * UNIT) + columns, result.to(out_ptr.dtype.element_ty), inside)
+    store(out_ptr + at * (out_stride * UNIT), columns, result, inside)
 
 
 @tlx_xdsl.jit
@@ -75,31 +75,27 @@ def swiglu_backward_rows(
 ):  # fmt: skip
     """The gradients of one block for each program."""
     at, columns, inside = block_of_rows(ROW_COUNT, COLUMNS, BLOCK, ROWS, UNIT)
-    gate = tl.load(gate_ptr + at * (gate_stride * UNIT) + columns, inside, 0.0).to(tl.float32)
-    up = tl.load(up_ptr + at * (up_stride * UNIT) + columns, inside, 0.0).to(tl.float32)
-    dy = tl.load(dout_ptr + at * (dout_stride * UNIT) + columns, inside, 0.0).to(tl.float32)
+    gate = load(gate_ptr + at * (gate_stride * UNIT), columns, inside)
+    up = load(up_ptr + at * (up_stride * UNIT), columns, inside)
+    dy = load(dout_ptr + at * (dout_stride * UNIT), columns, inside)
     dgate, dup = gradients(gate, up, dy)
-    tl.store(dgate_ptr + at * (dgate_stride * UNIT) + columns, dgate.to(dgate_ptr.dtype.element_ty), inside)
-    tl.store(dup_ptr + at * (dup_stride * UNIT) + columns, dup.to(dup_ptr.dtype.element_ty), inside)
+    store(dgate_ptr + at * (dgate_stride * UNIT), columns, dgate, inside)
+    store(dup_ptr + at * (dup_stride * UNIT), columns, dup, inside)
 
 
 @tlx_xdsl.jit
 def store_gated(gate_ptr, up_ptr, out_ptr, at, inside):
     """Store the results at places of tensors without gaps."""
-    gate = tl.load(gate_ptr + at, inside, 0.0).to(tl.float32)
-    up = tl.load(up_ptr + at, inside, 0.0).to(tl.float32)
+    gate, up = load(gate_ptr, at, inside), load(up_ptr, at, inside)
     tl.store(out_ptr + at, gated(gate, up).to(out_ptr.dtype.element_ty), inside)
 
 
 @tlx_xdsl.jit
 def store_gradients(gate_ptr, up_ptr, dout_ptr, dgate_ptr, dup_ptr, at, inside):
     """Store the gradients at places of tensors without gaps."""
-    gate = tl.load(gate_ptr + at, inside, 0.0).to(tl.float32)
-    up = tl.load(up_ptr + at, inside, 0.0).to(tl.float32)
-    dy = tl.load(dout_ptr + at, inside, 0.0).to(tl.float32)
-    dgate, dup = gradients(gate, up, dy)
-    tl.store(dgate_ptr + at, dgate.to(dgate_ptr.dtype.element_ty), inside)
-    tl.store(dup_ptr + at, dup.to(dup_ptr.dtype.element_ty), inside)
+    dgate, dup = gradients(load(gate_ptr, at, inside), load(up_ptr, at, inside), load(dout_ptr, at, inside))
+    store(dgate_ptr, at, dgate, inside)
+    store(dup_ptr, at, dup, inside)
 
 
 @tlx_xdsl.jit
@@ -145,14 +141,15 @@ def swiglu_backward(gate: Any, up: Any, dout: Any) -> tuple[Any, Any]:
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     gate, up, out = tensors
-    named = {"gate": gate, "up": up, "out": out}
-    return _prepared("swiglu", (swiglu_rows, swiglu_elements), named)
+    launch = partial(_launch, "swiglu", (swiglu_rows, swiglu_elements))
+    return prepared("swiglu", {"gate": gate, "up": up, "out": out}, "gate up", "out", launch)
 
 
 def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     gate, up, dout, dgate, dup = tensors
     named = {"gate": gate, "up": up, "dout": dout, "dgate": dgate, "dup": dup}
-    return _prepared("swiglu_backward", (swiglu_backward_rows, swiglu_backward_elements), named)
+    launch = partial(_launch, "swiglu_backward", (swiglu_backward_rows, swiglu_backward_elements))
+    return prepared("swiglu_backward", named, "gate up dout", "dgate dup", launch)
 
 
 SWIGLU_BACKWARD = PlannedFunction(
@@ -161,46 +158,24 @@ SWIGLU_BACKWARD = PlannedFunction(
 SWIGLU = PlannedFunction("swiglu", _prepare, results=2, operator=operators.swiglu(SWIGLU_BACKWARD))
 
 
-def _prepared(name: str, kernels: tuple[Any, Any], tensors: dict[str, Any]) -> Prepared:
-    """The launch of the first kernel, on blocks of rows, or of the second, on elements in a row that are not aligned.
-
-    Tensors that are None are made.
-    """
-    first = operand(name, "gate", tensors["gate"])
-    check_types((first,), DTYPES)
-    named = {each: empty(first, first.shape) if value is None else value for each, value in tensors.items()}
-    operands = tuple(operand(name, *each) for each in named.items())
-    check_types(operands, DTYPES)
-    for each in operands[1:]:
-        check_shape(each, first.shape, "that of 'gate'")
-    if 0 in first.shape:
-        return Prepared(named)
-    rows = tuple(rows_of(each) for each in operands)
-    unit = unit_of(operands, rows)
-    pointers = {f"{each.name}_ptr": each for each in operands}
-    width = width_of(operands, rows)
-    if unit == 1 < width and all(each.count == 1 or each.distance == each.columns for each in rows):
-        count = rows[0].count * rows[0].columns
-        launch = Launch.of(
-            kernels[1], (-(-count // _BLOCK),), {**pointers, "COUNT": count}, {"BLOCK": _BLOCK, "WIDTH": width},
-            first.device, aligned=tuple(pointers), num_warps=_BLOCK // _WARP_ELEMENTS,
+def _launch(name: str, kernels: tuple[Any, Any], **tensors: Any) -> Launch:
+    """The launch of the first kernel, on blocks of rows, or of the second, on elements that are not aligned."""
+    of = Tables(name, tensors)
+    rows, aligned = of.rows, tuple(of.pointers)
+    if of.width > 1 and all(each.count == 1 or each.distance == each.columns for each in of.all_rows):
+        count = rows.count * rows.columns
+        return Launch.of(
+            kernels[1], (-(-count // _BLOCK),), {**of.pointers, "COUNT": count}, {"BLOCK": _BLOCK, "WIDTH": of.width},
+            of.first.device, aligned=aligned, num_warps=_BLOCK // _WARP_ELEMENTS,
         )  # fmt: skip
-        return Prepared(named, (launch,))
-    values = {
-        **pointers,
-        **{f"{each}_stride": row.distance // unit for each, row in zip(named, rows, strict=True)},
-        "ROW_COUNT": rows[0].count,
-        "COLUMNS": rows[0].columns // unit,
-    }
-    block = min(rows[0].block, _BLOCK)
-    together = 1 << (max(1, min(_ELEMENTS // block, rows[0].count)).bit_length() - 1)
-    launch = Launch.of(
+    block = min(rows.block, _BLOCK)
+    together = 1 << (max(1, min(_ELEMENTS // block, rows.count)).bit_length() - 1)
+    return Launch.of(
         kernels[0],
-        (-(-rows[0].count // together), -(-rows[0].columns // block)),
-        values,
-        {"BLOCK": block, "ROWS": together, "UNIT": unit},
-        first.device,
-        aligned=tuple(pointers) if unit > 1 else (),
+        (-(-rows.count // together), -(-rows.columns // block)),
+        {**of.arguments, "ROW_COUNT": rows.count},
+        {"BLOCK": block, "ROWS": together, "UNIT": of.unit},
+        of.first.device,
+        aligned=aligned if of.unit > 1 else (),
         num_warps=max(together * block // _WARP_ELEMENTS, 1),
     )
-    return Prepared(named, (launch,))

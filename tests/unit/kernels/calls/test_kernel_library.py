@@ -9,8 +9,7 @@ from tlx_xdsl.kernels.gemm.dense import gemm
 from tlx_xdsl.kernels.gemm.epilogues import add_relu
 from tlx_xdsl.kernels.operators import as_text, found_at, from_text, place_of
 from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy
-from tlx_xdsl.kernels.rows.layernorm import layer_norm
-from tlx_xdsl.kernels.rows.norm_residual import layer_norm_residual, rms_norm_residual
+from tlx_xdsl.kernels.rows.norm import layer_norm, layer_norm_residual, rms_norm_residual
 from tlx_xdsl.kernels.rows.rope import rope
 from tlx_xdsl.kernels.rows.softmax import softmax
 from tlx_xdsl.kernels.rows.swiglu import swiglu

@@ -13,8 +13,7 @@ from tlx_xdsl.kernels.calls import launching, operands
 from tlx_xdsl.kernels.calls.launching import InterpretedWarning
 from tlx_xdsl.kernels.gemm import gemm
 from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy
-from tlx_xdsl.kernels.rows.layernorm import layer_norm
-from tlx_xdsl.kernels.rows.rmsnorm import rms_norm
+from tlx_xdsl.kernels.rows.norm import layer_norm, rms_norm
 from tlx_xdsl.kernels.rows.rope import rope
 from tlx_xdsl.kernels.rows.softmax import softmax, softmax_backward
 from tlx_xdsl.kernels.rows.swiglu import swiglu

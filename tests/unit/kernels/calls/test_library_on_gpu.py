@@ -6,7 +6,7 @@ import pytest
 
 from tlx_xdsl.kernels.attention.forward import attention_forward
 from tlx_xdsl.kernels.gemm.dense import GEMM, gemm
-from tlx_xdsl.kernels.rows.layernorm import layer_norm
+from tlx_xdsl.kernels.rows.norm import layer_norm
 from tlx_xdsl.kernels.rows.softmax import softmax
 
 pytestmark = pytest.mark.gpu

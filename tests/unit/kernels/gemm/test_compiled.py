@@ -13,7 +13,7 @@ from tlx_xdsl.kernels.attention.forward import attention_launch
 from tlx_xdsl.kernels.gemm.config import CONFIGS, Choice
 from tlx_xdsl.kernels.gemm.dense import gemm_launch
 from tlx_xdsl.kernels.gemm.tiles import for_split
-from tlx_xdsl.kernels.rows.layernorm import layer_norm_launch
+from tlx_xdsl.kernels.rows.norm import layer_norm_launch
 from tlx_xdsl.kernels.rows.softmax import softmax_launch
 from tlx_xdsl.layouts.conversion_cost import ConversionKind
 from tlx_xdsl.runtime.build import compile_kernel

@@ -9,10 +9,15 @@ from tests.unit.kernels.gemm.test_compiled import compiled
 from tests.unit.kernels.rows.test_norms import DTYPES, error, gradients, normalised, values
 from tlx_xdsl.kernels.calls import operands
 from tlx_xdsl.kernels.rows import norms
-from tlx_xdsl.kernels.rows.layernorm import layer_norm, layer_norm_launch
-from tlx_xdsl.kernels.rows.norm_residual import layer_norm_residual, rms_norm_residual
+from tlx_xdsl.kernels.rows.norm import (
+    layer_norm,
+    layer_norm_launch,
+    layer_norm_residual,
+    rms_norm,
+    rms_norm_launch,
+    rms_norm_residual,
+)
 from tlx_xdsl.kernels.rows.norms import norm_backward, norm_backward_launch
-from tlx_xdsl.kernels.rows.rmsnorm import rms_norm, rms_norm_launch
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 SENTINEL = 77.0

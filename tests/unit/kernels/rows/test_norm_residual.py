@@ -6,10 +6,8 @@ import pytest
 from tests.unit.kernels.gemm.test_compiled import compiled
 from tests.unit.kernels.rows.test_norms import DTYPES, error, gradients, in_small_pieces, normalised, values
 from tlx_xdsl.kernels.rows import norm_clusters, norms
-from tlx_xdsl.kernels.rows.layernorm import layer_norm
-from tlx_xdsl.kernels.rows.norm_residual import layer_norm_residual, rms_norm_residual
+from tlx_xdsl.kernels.rows.norm import layer_norm, layer_norm_residual, rms_norm, rms_norm_residual
 from tlx_xdsl.kernels.rows.norms import norm_backward, norm_backward_launch, norm_launch
-from tlx_xdsl.kernels.rows.rmsnorm import rms_norm
 
 
 def in_one_cta(monkeypatch):

@@ -3,10 +3,8 @@
 import pytest
 
 from tests.unit import volume
-from tlx_xdsl.kernels.rows.layernorm import layer_norm
-from tlx_xdsl.kernels.rows.norm_residual import layer_norm_residual, rms_norm_residual
+from tlx_xdsl.kernels.rows.norm import layer_norm, layer_norm_residual, rms_norm, rms_norm_residual
 from tlx_xdsl.kernels.rows.norms import norm_backward
-from tlx_xdsl.kernels.rows.rmsnorm import rms_norm
 
 pytestmark = pytest.mark.gpu
 

@@ -9,9 +9,8 @@ from tests.unit.kernels.gemm.test_compiled import compiled
 from tests.unit.kernels.references import poisoned
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.rows import norm_clusters, norms
-from tlx_xdsl.kernels.rows.layernorm import layer_norm, layer_norm_launch
+from tlx_xdsl.kernels.rows.norm import layer_norm, layer_norm_launch, rms_norm, rms_norm_launch
 from tlx_xdsl.kernels.rows.norms import norm_backward, norm_backward_launch
-from tlx_xdsl.kernels.rows.rmsnorm import rms_norm, rms_norm_launch
 
 DTYPES = {np.dtype(np.float32): 1e-6, np.dtype(np.float16): 1e-3, np.dtype(ml_dtypes.bfloat16): 8e-3}
 """Norm of the difference over that of the result."""

@@ -2,9 +2,8 @@
 
 import pytest
 
-from tlx_xdsl.kernels.rows.layernorm import layer_norm
+from tlx_xdsl.kernels.rows.norm import layer_norm, rms_norm
 from tlx_xdsl.kernels.rows.norms import norm_backward
-from tlx_xdsl.kernels.rows.rmsnorm import rms_norm
 
 pytestmark = pytest.mark.gpu
 

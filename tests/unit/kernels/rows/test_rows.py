@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tlx_xdsl.kernels.rows import softmax as softmax_module
-from tlx_xdsl.kernels.rows.layernorm import layer_norm
+from tlx_xdsl.kernels.rows.norm import layer_norm
 from tlx_xdsl.kernels.rows.softmax import softmax, softmax_backward
 
 pytestmark = pytest.mark.quick

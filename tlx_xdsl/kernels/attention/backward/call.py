@@ -26,12 +26,11 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import describe, empty
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import attention as operators
-
+from ...calls.launching import Launches, check_hopper, multiprocessors
+from ...calls.operands import describe, empty
+from ...calls.planned_function import PlannedFunction
+from ...calls.plans import Prepared
+from ...operators import attention as operators
 from ..config import Pieces, pieces_of
 from ..operands import (
     by_name,

@@ -57,8 +57,8 @@ and writes nothing there: lengths may be any. The f32 sums of dQ have whole bloc
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place, queue_for, taken_next, tile_of
 
+from ...rings import next_place, queue_for, taken_next, tile_of
 from ..pieces import as_matrix, buffers_for, rings_of
 from ..scores import LN_2, LOG2_E
 from .producer import KEYS, PART, Results, block_of_turn, first_block, produce

@@ -24,8 +24,8 @@ come.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place, queue_for, take_next, taken_next, tile_of
 
+from ...rings import next_place, queue_for, take_next, taken_next, tile_of
 from ..pieces import (
     ROWS,
     Ring,

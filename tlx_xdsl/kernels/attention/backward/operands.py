@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.calls.launching import Launch
-from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, operand
 from tlx_xdsl.language.core import constexpr
 
+from ...calls.launching import Launch
+from ...calls.operands import Operand, check_shape, check_types, operand
 from ..operands import DTYPES, check_heads, check_lse, described_heads, strides_in_units
 from ..sequences import Grid
 from .config import CONSUMER_KEYS, Tiling

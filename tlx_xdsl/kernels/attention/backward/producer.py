@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place, take_next, tile_of
 
+from ...rings import next_place, take_next, tile_of
 from ..pieces import load_parts, slot_of
 from . import config
 

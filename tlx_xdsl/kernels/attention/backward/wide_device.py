@@ -28,8 +28,8 @@ Tiles, masks and edges are as in `device`.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place, queue_for, take_next, taken_next
 
+from ...rings import next_place, queue_for, take_next, taken_next
 from ..pieces import (
     Ring,
     add_values,

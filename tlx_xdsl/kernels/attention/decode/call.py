@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import (
+from tlx_xdsl.language.core import constexpr
+
+from ...calls.launching import Launch, Launches, check_hopper, multiprocessors
+from ...calls.operands import (
     UNIT,
     Operand,
     check_places,
@@ -24,11 +26,9 @@ from tlx_xdsl.kernels.calls.operands import (
     is_aligned,
     operand,
 )
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import attention as operators
-from tlx_xdsl.language.core import constexpr
-
+from ...calls.planned_function import PlannedFunction
+from ...calls.plans import Prepared
+from ...operators import attention as operators
 from ..config import CONSUMER_ROWS, Pieces
 from ..operands import (
     DTYPES,

@@ -21,8 +21,8 @@ by a power of two, which the scores undo, so that fp16, which has every e4m3 num
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place
 
+from ...rings import next_place
 from ..pieces import arrived, as_matrix, matrices_of, scores_of, wait_for, zeros_of
 from ..scores import LOG2_E, capped, normalised, scale_of, subtracted
 from .rows import (

@@ -26,8 +26,8 @@ Memory after the end of a sequence may hold NaN, and 0 * NaN is NaN: the consume
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place
 
+from ...rings import next_place
 from ..pieces import Ring, load_parts, rings_of, slot_of
 from ..scores import subtracted
 from .columns import attend_columns

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.calls.launching import Launches
-from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, empty
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import attention as operators
-
+from ...calls.launching import Launches
+from ...calls.operands import Operand, check_shape, check_types, empty
+from ...calls.planned_function import PlannedFunction
+from ...calls.plans import Prepared
+from ...operators import attention as operators
 from ..config import CONSUMER_ROWS, SHARED_BYTES, Pieces, pieces_of
-from ..operands import DTYPES, by_name, operands_of, prepared
+from ..operands import DTYPES, by_name, check_dimensions, operands_of, prepared
 from .call import Asked, Form, check_queries, paged
 from .config import PIECE, Blocks
 from .mla_device import attention_mla as mla_kernel
@@ -93,9 +92,7 @@ class _Problem(NamedTuple):
         queries, *caches = operands_of(_NAME, q=named["q"], cache=named["cache"])
         (rows,) = paged(queries, caches, named["pages"])
         check_types((queries, rows), DTYPES)
-        for each in (queries, rows):
-            if len(each.shape) != 4:
-                raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")
+        check_dimensions(queries, rows)
         batch, _, _, dim = queries.shape
         if dim % DIM_STEP or not 0 < dim <= MAX_DIM:
             raise ValueError(

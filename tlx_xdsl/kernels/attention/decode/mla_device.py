@@ -16,8 +16,8 @@ divide.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place
 
+from ...rings import next_place
 from ..pieces import ROWS, Ring, add_values, matrices_of, scores_of, times, wait_for, zeros_of
 from ..scores import LOG2_E, next_softmax, normalised
 from .device import load_items

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place
 
+from ...rings import next_place
 from ..pieces import (
     ROWS,
     add_values,

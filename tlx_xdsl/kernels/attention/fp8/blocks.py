@@ -30,8 +30,8 @@ other consumers keep the tensor cores busy: 3 of 160 registers fit, at head dime
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
 
+from ...rings import call_next, next_place, wait_for_turn
 from ..pieces import add_values, arrived, matrices_of, scores_of, times, wait_for
 from ..scores import next_softmax
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.kernels import face
+from ... import face
 
 if TYPE_CHECKING:
     from .call import *

@@ -18,8 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launch, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import (
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+
+from ...calls.launching import Launch, check_hopper, multiprocessors
+from ...calls.operands import (
     TMA_ALIGNMENT,
     Operand,
     check_alignment,
@@ -34,11 +36,9 @@ from tlx_xdsl.kernels.calls.operands import (
     row_strides,
     transposed,
 )
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import gemm as operators
-from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
-
+from ...calls.planned_function import PlannedFunction
+from ...calls.plans import Prepared
+from ...operators import gemm as operators
 from ..tiles import Form
 from .config import GroupedConfig, choose_config
 from .device import ragged_rows, ragged_sums

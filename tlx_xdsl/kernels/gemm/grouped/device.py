@@ -28,8 +28,8 @@ they should.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place
 
+from ...rings import next_place
 from ..device import Ring, by_parts, multiply_tile
 from .jobs import Groups, first_shared, group_end, job_of, seek, tiles_of_job
 from .parts import cut_at, pass_on, store_columns, tile_in_group

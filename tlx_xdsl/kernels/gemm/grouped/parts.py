@@ -20,8 +20,8 @@ triton.tools.ragged_tma.)
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place
 
+from ...rings import next_place
 from ..device import store_part
 
 FAR = tl.constexpr(1 << 30)

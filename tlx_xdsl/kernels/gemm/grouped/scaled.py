@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launch
-from tlx_xdsl.kernels.calls.operands import (
+from ...calls.launching import Launch
+from ...calls.operands import (
     TMA_ALIGNMENT,
     Operand,
     check_contiguous,
@@ -25,10 +25,9 @@ from tlx_xdsl.kernels.calls.operands import (
     row_strides,
     transposed,
 )
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import gemm as operators
-
+from ...calls.planned_function import PlannedFunction
+from ...calls.plans import Prepared
+from ...operators import gemm as operators
 from .call import Problem, launch_of_rows, read_problem
 from .config import GroupedConfig
 

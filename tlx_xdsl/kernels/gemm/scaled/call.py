@@ -24,12 +24,11 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launch, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import Operand, check_places, empty, type_of_result
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import gemm as operators
-
+from ...calls.launching import Launch, check_hopper, multiprocessors
+from ...calls.operands import Operand, check_places, empty, type_of_result
+from ...calls.planned_function import PlannedFunction
+from ...calls.plans import Prepared
+from ...operators import gemm as operators
 from ..device import sizes_of
 from .config import STEP, WEIGHT_COLUMNS, ScaledConfig, ScaledForm, Scaling, Sums, choose_config, mixed_config
 from .device import gemm_scaled

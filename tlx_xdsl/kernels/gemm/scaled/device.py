@@ -31,8 +31,8 @@ strides are arguments, in elements: all lie in any order.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import begin_turns, end_turns, next_place
 
+from ...rings import begin_turns, end_turns, next_place
 from ..device import Ring, multiply_in_turn, multiply_steps, tile_offsets, waited
 from .exact import exact_tile
 from .mixed import mixed_tile

@@ -25,8 +25,8 @@ The first strip of the last step is stored while the tensor cores compute the se
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
 
+from ...rings import call_next, next_place, wait_for_turn
 from .scales import added, staged_scales, step_scales, store_strip, tile_scales
 
 

@@ -23,8 +23,8 @@ Epilogue. The sums are written to a transposed view of the buffer from which TMA
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place
 
+from ...rings import next_place
 from ..device import store_part
 from .scales import added
 

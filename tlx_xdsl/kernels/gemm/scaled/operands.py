@@ -5,7 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tlx_xdsl.kernels.calls.operands import (
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+
+from ...calls.operands import (
     TMA_ALIGNMENT,
     Operand,
     check_product,
@@ -17,8 +19,6 @@ from tlx_xdsl.kernels.calls.operands import (
     operand,
     transposed,
 )
-from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
-
 from .config import LINE, STEP, ScaledConfig, Scaling
 
 NAME = "scaled_gemm"

@@ -213,7 +213,7 @@ def changed(**others):
         (changed(dk=np.ones((1, 4, 9, 64), np.float16)), ValueError, "'dk': expected the shape"),
         (changed(dv=np.ones((1, 4, 8, 64), np.float32)), TypeError, "'dv': expected elements of type fp16 or bf16"),
         (changed(lse=np.ones((1, 4, 8), np.float16)), TypeError, "'lse': expected elements of type fp32"),
-        (changed(lse=np.ones((1, 8, 4), np.float32).swapaxes(1, 2)), ValueError, "'lse': expected contiguous memory"),
+        (changed(lse=np.ones((1, 8, 4), np.float32).swapaxes(1, 2)), ValueError, "'lse': expected contiguous elements"),
         (changed(dlse=np.ones((1, 4, 8), np.float16)), TypeError, "'dlse': expected elements of type fp32"),
         (changed(dlse=np.ones((1, 4, 9), np.float32)), ValueError, "'dlse': expected the shape"),
         (changed(scale=0.0), ValueError, "'scale': expected a positive number, got 0.0"),
