@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 
 from tlx_xdsl.lifeline import when_abandoned
 
-SECONDS = 20
+SECONDS = 60
 """Time of a processor after which a trial hangs: by the clock, a busy machine would be to blame."""
 PATIENCE = 300
 """Seconds by the clock: it may wait for something that never comes."""

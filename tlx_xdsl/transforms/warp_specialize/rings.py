@@ -102,6 +102,7 @@ def fillings_of(loads: Sequence[Load], by_replica: set[Operation], replicas: int
     found: list[list[Load]] = []
     users: list[set[Operation]] = []
     chains = {block: chain for load in loads if (block := load.parent_block()) and (chain := _chain(block))}
+    position = {load: number for number, load in enumerate(loads)}
     for load in sorted(loads, key=is_row):
         block = load.parent_block()
         products = (chains.get(block) if block else None) or products_of(load.result)
@@ -110,7 +111,7 @@ def fillings_of(loads: Sequence[Load], by_replica: set[Operation], replicas: int
             for number, group in enumerate(found)
             if group[0].parent_block() is load.parent_block()
             and (users[number] & products or is_row(load))
-            and not _others_between(group[0], load, loads)
+            and not _others_between(*sorted((group[0], load), key=position.__getitem__), loads)
         ]
         if is_row(load):
             matching = matching[:1]
@@ -124,7 +125,6 @@ def fillings_of(loads: Sequence[Load], by_replica: set[Operation], replicas: int
             users[first] |= users.pop(other)
         found[first].append(load)
         users[first] |= products
-    position = {load: number for number, load in enumerate(loads)}
     return [
         Filling(ordered, tuple(_part(load, load in by_replica, replicas) for load in ordered))
         for group in found
