@@ -63,7 +63,7 @@ class Array:
     axes: tuple[str, ...]
     """Names of sizes, or sizes."""
     kind: str = "normal"
-    """`normal`, `out`, `sum` (of atomics: zeros), `small` (whole numbers), `flags`, `index` (whole numbers below `bound`) or
+    """`normal`, `out`, `sum` (of atomics: zeros), `small` (whole numbers), `flags`, `index` (numbers below `bound`) or
     `end` (whole numbers up to it)."""
     bound: str = ""
     is_aligned: bool = True

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.fuzz.plain_operands import Array, Axis, HEAD, Operands, Program, SIZES, Sizes
+from tests.fuzz.plain_operands import HEAD, SIZES, Array, Axis, Operands, Program, Sizes, row_of
 
 LOOPS = ("for", "for", "cdiv", "while", "step", "limit", "down", "nested", "begin")
 MOST = {"M": 2, "N": 2, "K": 5, "L": 4}
-WIDE = {"fp16": "tl.float32", "bf16": "tl.float32", "fp32": "tl.float32", "fp8e4nv": "tl.float32", "fp8e5": "tl.float32",
-        "i8": "tl.int32"}  # fmt: skip
+WIDE = dict.fromkeys(("fp16", "bf16", "fp32", "fp8e4nv", "fp8e5"), "tl.float32") | {"i8": "tl.int32"}
+"""Types of sums by those of operands."""
 
 
 class Wild(Operands):
@@ -71,7 +71,7 @@ class Wild(Operands):
         outer_size = outer.size
         if listed == "outer":
             outer_size = "TABLE"
-        inner_extent = inner.size if not listed == "inner" else "TABLE"
+        inner_extent = inner.size if listed != "inner" else "TABLE"
         width = ""
         if stride in ("literal", "spread"):
             widest = 656 if listed == "inner" else max(MOST.get(inner.size, 1) * inner.block, 256) + 16
@@ -92,7 +92,7 @@ class Wild(Operands):
         at = len(axes) - 2
         if width:
             # The array's own rows may have a gap: the literal is what they are.
-            apart = str(_row(self.arrays[-1], int(width)))
+            apart = str(row_of(self.arrays[-1], int(width)))
         elif stride == "double":
             self.parameters.append((f"half_{name}", f"half {name} {at}"))
             apart = f"(2 * half_{name})"
@@ -109,14 +109,7 @@ class Wild(Operands):
                 index[id(axis)] = self._list(name, axis, "TABLE", lines if axis.is_looped else self.before)
             if not axis.is_whole and not self.has_whole_blocks:
                 masks.append(f"({axis.vector} < {axis.size}){place[id(axis)]}")
-        more = self.rng.choices(("", "flags", "third", "edge"), (70, 14, 8, 8))[0]
-        if more == "flags":
-            axis = self.rng.choice((outer, inner) if not inner.is_looped else (outer,))
-            masks.append(f"({self._flags(name, axis, lines if axis.is_looped else self.before)}){place[id(axis)]}")
-        elif more == "third":
-            masks.append(f"({outer.vector} % 3 != 1){place[id(outer)]}")
-        elif more == "edge" and len({id(outer), id(inner)}) == 2:
-            masks.append(f"({outer.vector}{place[id(outer)]} + {inner.vector}{place[id(inner)]} > 5)")
+        masks += self._odd_mask(name, outer, inner, place, lines)
         others = ("0.0", "0.0", "0.0", "", "1.0", "0.5") if dtype != "i8" else ("0", "0", "0", "", "1", "-2")
         other = self.rng.choice(others)
         options = f", mask={' & '.join(masks)}" + (f", other={other}" if other else "") if masks else ""
@@ -133,10 +126,18 @@ class Wild(Operands):
         value = f"tl.trans({value})" if turned == "tl.trans" else value + turned
         lines.append(f"{name} = {value}")
 
-    def _second(self, rows: Axis, columns: Axis) -> tuple[str, str]:
-        """Operands of another product of the loop: loaded, or computed of what was."""
-        self.operand("d", rows, columns)
-        return "a", "d"
+    def _odd_mask(self, name: str, outer: Axis, inner: Axis, place: dict[int, str], lines: list[str]) -> list[str]:
+        """Draw a mask that is not made of bounds."""
+        match self.rng.choices(("", "flags", "third", "edge"), (70, 14, 8, 8))[0]:
+            case "flags":
+                axis = self.rng.choice((outer, inner) if not inner.is_looped else (outer,))
+                return [f"({self._flags(name, axis, lines if axis.is_looped else self.before)}){place[id(axis)]}"]
+            case "third":
+                return [f"({outer.vector} % 3 != 1){place[id(outer)]}"]
+            case "edge":
+                return [f"({outer.vector}{place[id(outer)]} + {inner.vector}{place[id(inner)]} > 5)"]
+            case _:
+                return []
 
     # Forms -----------------------------------------------------------------------------------------------------------
 
@@ -157,7 +158,8 @@ class Wild(Operands):
         else:
             tile = "tile" if order == "persistent" else "tl.program_id(0)"
             if order == "persistent":
-                self.tile_loop = f"for tile in range(tl.program_id(0), tl.cdiv(M, {block_m}) * tl.cdiv(N, {block_n}), tl.num_programs(0)):"
+                tiles = f"tl.cdiv(M, {block_m}) * tl.cdiv(N, {block_n})"
+                self.tile_loop = f"for tile in range(tl.program_id(0), {tiles}, tl.num_programs(0)):"
             if order == "groups":
                 lines += [
                     f"pid, tiles_n = {tile}, tl.cdiv(N, {block_n})", "first_m = pid // (2 * tiles_n) * 2",
@@ -191,7 +193,7 @@ class Wild(Operands):
 
     def _heads(self, k: Axis) -> tuple[list[str], list[str], str]:
         """Lines of the loop's head, of its end, and its indent."""
-        block, depth = k.block, f"ks = k + depth"
+        block, depth = k.block, "ks = k + depth"
         first, step = "0", block
         if self.order == "split":
             first, step = f"tl.program_id(2) * {block}", 2 * block
@@ -247,7 +249,6 @@ class Wild(Operands):
         self.before.append(f"acc = tl.zeros(({block_m}, {block_n}), {self.wide})")
         head, tail, indent = self._heads(k)
         is_int = self.dtype == "i8"
-        left, right = "a", "b"
         self.operand("a", m, k)
         quantised = self.chance(0.1) and self.dtype in ("fp16", "bf16")
         if quantised:
@@ -255,27 +256,14 @@ class Wild(Operands):
             self.body.append("b = b8.to(tl.float32).to(a.dtype)" if self.chance(0.5) else "b = b8.to(a.dtype)")
         else:
             self.operand("b", k, n)
-        computed = self.rng.choices(("", "gain", "sum", "relu", "both"), (66, 10, 8, 8, 8))[0]
-        if not is_int and computed and self.dtype in ("fp16", "bf16", "fp32"):
-            if computed == "gain":
-                self.load_line("gain", k)
-                self.body.append("a_scaled = (a.to(tl.float32) * gain[None, :]).to(a.dtype)")
-            elif computed == "sum":
-                self.operand("a2", m, k)
-                self.body.append("a_scaled = a + a2")
-            elif computed == "relu":
-                self.body.append("a_scaled = tl.where(a > 0, a, a * 0.5)")
-            else:
-                self.body += ["b_scaled = (b.to(tl.float32) * 0.5).to(b.dtype)", "a_scaled = a"]
-                right = "b_scaled"
-            left = "a_scaled"
+        left, right = self._computed(m, k)
         self._multiply(left, right, m, n, k)
         results = ["acc"]
         if self.chance(0.25):
             self.before.append(f"second = tl.zeros(({block_m}, {block_n}), {self.wide})")
-            pair = self._second(k, n)
+            self.operand("d", k, n)
             condition = self.chance(0.15)
-            line = f"second = tl.dot({pair[0]}, {pair[1]}, second{self._precision()})"
+            line = f"second = tl.dot(a, d, second{self._precision()})"
             self.body += [f"if k % {2 * block_k} == 0:", f"    {line}"] if condition else [line]
             results.append("second")
         vectors: list[str] = []
@@ -307,6 +295,23 @@ class Wild(Operands):
             made = [line for line in lines if "make_tensor_descriptor" in line]
             lines = [*made, self.tile_loop, *(f"    {line}" for line in lines if line not in made)]
         return self._finished("wild", lines, grid, {"M": block_m, "N": block_n, "K": block_k})
+
+    def _computed(self, m: Axis, k: Axis) -> tuple[str, str]:
+        """Draw operands that threads compute; return the names of both."""
+        computed = self.rng.choices(("", "gain", "sum", "relu", "both"), (66, 10, 8, 8, 8))[0]
+        if not computed or self.dtype not in ("fp16", "bf16", "fp32"):
+            return "a", "b"
+        if computed == "gain":
+            self.load_line("gain", k)
+            self.body.append("a_scaled = (a.to(tl.float32) * gain[None, :]).to(a.dtype)")
+        elif computed == "sum":
+            self.operand("a2", m, k)
+            self.body.append("a_scaled = a + a2")
+        elif computed == "relu":
+            self.body.append("a_scaled = tl.where(a > 0, a, a * 0.5)")
+        else:
+            self.body += ["b_scaled = (b.to(tl.float32) * 0.5).to(b.dtype)", "a_scaled = a"]
+        return "a_scaled", "b_scaled" if computed == "both" else "b"
 
     def _precision(self) -> str:
         if self.dtype == "i8":
@@ -392,18 +397,22 @@ class Wild(Operands):
             )
         if self.chance(0.2):
             after.append("out = tl.maximum(out, 0.0)")
-        if self.chance(0.25) and self.order != "split":
-            if not self.batch:
-                self.arrays.append(Array("sums", "fp32", ("M", "TILES_N"), "out", is_aligned=False))
-                self.parameters += [("sums_ptr", "pointer sums"), ("stride_sums", "stride sums 0")]
-                value = self.rng.choice(
-                    (
-                        "tl.sum(tl.where((columns < N)[None, :], out, 0.0), 1)",
-                        "tl.max(tl.where((columns < N)[None, :], out, -1.0e30), 1)",
-                    )
+        if self.chance(0.25) and self.order != "split" and not self.batch:
+            self.arrays.append(Array("sums", "fp32", ("M", "TILES_N"), "out", is_aligned=False))
+            self.parameters += [("sums_ptr", "pointer sums"), ("stride_sums", "stride sums 0")]
+            value = self.rng.choice(
+                (
+                    "tl.sum(tl.where((columns < N)[None, :], out, 0.0), 1)",
+                    "tl.max(tl.where((columns < N)[None, :], out, -1.0e30), 1)",
                 )
-                inside = "(rows < M) & (pid_n < tl.cdiv(N, {}))".format(n.block)
-                after.append(f"tl.store(sums_ptr + rows * stride_sums + pid_n, {value}, mask={inside})")
+            )
+            inside = f"(rows < M) & (pid_n < tl.cdiv(N, {n.block}))"
+            after.append(f"tl.store(sums_ptr + rows * stride_sums + pid_n, {value}, mask={inside})")
+        self._results(m, n, masked)
+
+    def _results(self, m: Axis, n: Axis, masked: str) -> None:
+        """Store or add up the tile, once or twice."""
+        after = self.after
         if self.order == "split" or (not self.batch and self.chance(0.12)):
             self.arrays.append(Array("out", "fp32", ("M", "N"), "sum", is_aligned=False))
             self.parameters += [("out_ptr", "pointer out"), ("stride_out", "stride out 0")]
@@ -446,7 +455,6 @@ class Wild(Operands):
         for each in "ML":
             self.size(each)
         m, d = Axis("M", block_m, "rows", "row"), Axis(str(dim), dim, "dims", "0")
-        keys = Axis("L", block_n, "columns", "start", is_looped=True, lanes="lanes")
         self.before += [
             f"row = tl.program_id(0) * {block_m}", f"rows = row + tl.arange(0, {block_m})",
             f"lanes = tl.arange(0, {block_n})", f"dims = tl.arange(0, {dim})",
@@ -541,10 +549,3 @@ class Wild(Operands):
             found["SLOTS"] = 3 * max(-(-found["N"] // blocks["N"]) + 1, -(-found["M"] // blocks["M"]) + 1)
             found["TILES_M"] = -(-found["M"] // blocks["M"])
         return found
-
-
-def _row(array: Array, width: int) -> int:
-    """Elements from one row to the next of an array of so many columns."""
-    from tests.fuzz.plain_operands import row_of
-
-    return row_of(array, width)

@@ -75,7 +75,7 @@ class _Report:
 def _delay(loop: scf.ForOp) -> None:
     """Delay the arrivals of a loop that commits all of its copies in each turn, by steps that are known.
 
-    A turn is told by the induction variable: where its steps are not known, no proof can tell which turn it is.
+    The induction variable says which turn it is: no proof knows that where steps are not known.
     """
     step = constant_integer(loop.step)
     commits = [op for op in loop.walk() if isinstance(op, ttg.AsyncCommitGroupOp)]

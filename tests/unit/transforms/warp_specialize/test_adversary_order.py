@@ -138,6 +138,29 @@ def test_a_row_and_a_block_around_a_loop_come_apart():
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-4)
 
 
+def around_other_loads(a, b, out, N, B: tl.constexpr):
+    """No ring but that of an outer loop: the inner one's block has no load that TMA can do."""
+    rows = tl.arange(0, B)
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(N):
+        total = tl.zeros((B, B), tl.float32)
+        for j in range(2):
+            total += tl.load(out + rows[:, None] * B + (rows[None, :] + j) % B)
+        acc = tl.dot(a.load([i * B, 0]), b.load([i * B, 0]), acc) + total * 0
+    put(out + B * B, acc, B)
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+def test_a_ring_around_a_loop_has_slots_where_it_is_the_only_one(depth):
+    passes = [f"after:frontend=tlx-ws-form-tasks{{depth={depth}}}", PASSES[1]]
+    found = []
+    for each, stage in (((), "frontend"), (passes, "ttgir")):
+        found.append(np.zeros((2, B, B), np.float32))
+        kernel = tlx_xdsl.jit(around_other_loads, passes=each)
+        kernel.interpret((1,), *arguments(5), found[-1], 5, B=B, stage=stage)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-4)
+
+
 def after_a_flag(a, b, out, flag, B: tl.constexpr):
     """Loads of what another program has stored before it raised the flag."""
     if tl.program_id(0) == 0:
