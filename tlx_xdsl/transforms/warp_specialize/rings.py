@@ -102,7 +102,6 @@ def fillings_of(loads: Sequence[Load], by_replica: set[Operation], replicas: int
     found: list[list[Load]] = []
     users: list[set[Operation]] = []
     chains = {block: chain for load in loads if (block := load.parent_block()) and (chain := _chain(block))}
-    position = {load: number for number, load in enumerate(loads)}
     for load in sorted(loads, key=is_row):
         block = load.parent_block()
         products = (chains.get(block) if block else None) or products_of(load.result)
@@ -111,7 +110,7 @@ def fillings_of(loads: Sequence[Load], by_replica: set[Operation], replicas: int
             for number, group in enumerate(found)
             if group[0].parent_block() is load.parent_block()
             and (users[number] & products or is_row(load))
-            and not _others_between(*sorted((group[0], load), key=position.__getitem__), loads)
+            and not _others_between(group[0], load, loads)
         ]
         if is_row(load):
             matching = matching[:1]
@@ -125,6 +124,7 @@ def fillings_of(loads: Sequence[Load], by_replica: set[Operation], replicas: int
             users[first] |= users.pop(other)
         found[first].append(load)
         users[first] |= products
+    position = {load: number for number, load in enumerate(loads)}
     return [
         Filling(ordered, tuple(_part(load, load in by_replica, replicas) for load in ordered))
         for group in found
@@ -243,8 +243,9 @@ def _blocks_around(block: Block) -> Iterator[Block]:
         parent = around.parent_op()
 
 
-def _others_between(first: Operation, last: Operation, loads: Sequence[Operation]) -> bool:
+def _others_between(one: Operation, other: Operation, loads: Sequence[Operation]) -> bool:
     """True if loops or branches with loads stand between two loads: the first one can't wait until these are done."""
+    first, last = sorted((one, other), key=loads.index)
     op = first.next_op
     while op is not None and op is not last:
         if op.regions and any(inner in loads for inner in op.walk()):
