@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from tests.gallery.plain.family import Problem
 from tests.gallery.plain.numpy_arrays import NumpyArrays
 
@@ -23,7 +25,7 @@ import tlx_xdsl.language as tl
 """
 SIZES = 5
 """Launches of a kernel."""
-ELEMENT_BYTES = {"fp16": 2, "bf16": 2, "fp32": 4}
+ELEMENT_BYTES = {"fp16": 2, "bf16": 2, "fp32": 4, "i32": 4, "fp8e4nv": 1, "fp8e5": 1, "i8": 1}
 
 Sizes = Mapping[str, int]
 
@@ -61,12 +63,15 @@ class Array:
     axes: tuple[str, ...]
     """Names of sizes, or sizes."""
     kind: str = "normal"
-    """`normal`, `out`, `index` (whole numbers below `bound`) or `end`."""
+    """`normal`, `out`, `sum` (of atomics: zeros), `small` (whole numbers), `flags`, `index` (numbers below `bound`) or
+    `end` (whole numbers up to it)."""
     bound: str = ""
     is_aligned: bool = True
     """Whether rows begin at multiples of 16 bytes, whatever their length."""
     gap: int = 0
     """More elements at the end of each row, in groups of 16 bytes."""
+    filled: tuple[str, int] | None = None
+    """How much of a row is no NaN, where that is not all of it: a size, and a factor."""
 
 
 @dataclass
@@ -97,12 +102,14 @@ class Program:
                     arguments[name] = memory[rest[0]][0]
                 case "stride":
                     arguments[name] = memory[rest[0]][1][int(rest[1])]
+                case "half":
+                    arguments[name] = memory[rest[0]][1][int(rest[1])] // 2
                 case "size":
                     arguments[name] = sizes[rest[0]]
                 case _:
                     base, strides, shape = memory[rest[0]]
                     arguments[name] = _described(base, shape, strides, [int(each) for each in rest[1:]])
-        outputs = tuple(array.name for array in self.arrays if array.kind == "out")
+        outputs = tuple(array.name for array in self.arrays if array.kind in ("out", "sum"))
         arrays = {name: each[0] for name, each in memory.items()}
         return Problem(self.grid(sizes), arguments, arrays, outputs, lambda xp, x: {}, 0.0), new
 
@@ -116,18 +123,32 @@ def _described(base: Any, shape: Sequence[int], strides: Sequence[int], block: S
 def _array(array: Array, sizes: Sizes, new: NumpyArrays) -> tuple[Any, list[int], list[int]]:
     """An array, its strides and its shape; what lies between rows is NaN."""
     shape = [int(each) if each.isdigit() else sizes[each] for each in array.axes]
-    if array.kind == "index":
-        return new.below(sizes[array.bound], *shape), _strides(shape), shape
-    if array.kind == "end":
-        return new.integers([max(1, sizes[array.bound] - 3)]), [1], [1]
-    unit = 16 // ELEMENT_BYTES[array.dtype]
-    row = (-(-shape[-1] // unit) + array.gap) * unit if array.is_aligned else shape[-1] + array.gap
-    whole = [*shape[:-1], row]
+    match array.kind:
+        case "index":
+            return new.below(max(1, sizes[array.bound]), *shape), _strides(shape), shape
+        case "end":
+            return new.integers(new.random.integers(0, sizes[array.bound] + 1, shape)), _strides(shape), shape
+        case "flags":
+            return new.integers(new.random.integers(0, 2, shape), array.dtype), _strides(shape), shape
+        case "sum":
+            return new.integers(np.zeros(shape), array.dtype), _strides(shape), shape
+        case _:
+            pass
+    whole = [*shape[:-1], row_of(array, shape[-1])]
+    if array.kind == "small":
+        return new.integers(new.random.integers(-3, 4, whole), array.dtype), _strides(whole), shape
     memory = new.poisoned(*whole, dtype=array.dtype)
     if array.kind == "normal":
-        inner = memory[..., : shape[-1]]
-        inner[...] = new.random.standard_normal(shape).astype(memory.dtype)
+        size, factor = array.filled or (str(shape[-1]), 1)
+        inner = memory[..., : (int(size) if size.isdigit() else sizes[size]) * factor]
+        inner[...] = new.random.standard_normal(inner.shape).astype(memory.dtype)
     return memory, _strides(whole), shape
+
+
+def row_of(array: Array, width: int) -> int:
+    """Elements from one row of so many columns to the next."""
+    unit = 16 // ELEMENT_BYTES[array.dtype]
+    return (-(-width // unit) + array.gap) * unit if array.is_aligned else width + array.gap
 
 
 def _strides(shape: Sequence[int]) -> list[int]:

@@ -45,11 +45,11 @@ def _too_long(_signal: int, _frame: object) -> None:
     raise Hang
 
 
-def ending(trial: Callable[[int], Ending], number: int) -> Ending:
+def ending(trial: Callable[[int], Ending], number: int, seconds: float = SECONDS) -> Ending:
     """Run one trial in this process."""
     before = [(each, signal.signal(each, _too_long)) for each in (signal.SIGALRM, signal.SIGPROF)]
     signal.alarm(PATIENCE)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         return trial(number)
     except Hang:
@@ -63,7 +63,7 @@ def ending(trial: Callable[[int], Ending], number: int) -> Ending:
             signal.signal(each, handler)
 
 
-def _work(link: Connection, inherited: Sequence[Connection], trial: Callable[[int], Ending]) -> None:
+def _work(link: Connection, inherited: Sequence[Connection], trial: Callable[[int], Ending], seconds: float) -> None:
     for each in inherited:
         each.close()
     when_abandoned(link.fileno(), lambda: os._exit(1))
@@ -71,7 +71,7 @@ def _work(link: Connection, inherited: Sequence[Connection], trial: Callable[[in
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     while (numbers := link.recv()) is not None:
         for number in numbers:
-            link.send((number, ending(trial, number)))
+            link.send((number, ending(trial, number, seconds)))
 
 
 @dataclass
@@ -81,7 +81,9 @@ class _Worker:
     pending: list[int] = field(default_factory=list[int])
 
 
-def endings(trial: Callable[[int], Ending], numbers: Sequence[int], jobs: int) -> Iterator[tuple[int, Ending]]:
+def endings(
+    trial: Callable[[int], Ending], numbers: Sequence[int], jobs: int, seconds: float = SECONDS
+) -> Iterator[tuple[int, Ending]]:
     """Run the trials of these numbers, in any order; a process that dies is the end of the trial that it was at."""
     context = multiprocessing.get_context("fork")
     chunks = [list(numbers[at : at + CHUNK]) for at in range(0, len(numbers), CHUNK)][::-1]
@@ -90,7 +92,7 @@ def endings(trial: Callable[[int], Ending], numbers: Sequence[int], jobs: int) -
     def start(pending: list[int]) -> None:
         here, there = context.Pipe()
         inherited = [here, *(worker.link for worker in workers)]
-        process = context.Process(target=_work, args=(there, inherited, trial), daemon=True)
+        process = context.Process(target=_work, args=(there, inherited, trial, seconds), daemon=True)
         process.start()
         there.close()
         here.send(pending)

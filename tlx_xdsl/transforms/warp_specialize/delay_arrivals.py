@@ -73,11 +73,15 @@ class _Report:
 
 
 def _delay(loop: scf.ForOp) -> None:
-    """Delay the arrivals of a loop that commits all of its copies in each turn."""
+    """Delay the arrivals of a loop that commits all of its copies in each turn, by steps that are known.
+
+    The induction variable says which turn it is: no proof knows that where steps are not known.
+    """
+    step = constant_integer(loop.step)
     commits = [op for op in loop.walk() if isinstance(op, ttg.AsyncCommitGroupOp)]
     waits = [op for op in loop.body.block.ops if isinstance(op, ttg.AsyncWaitOp)]
     found = [report for wait in waits if (report := _report_after(wait, loop)) is not None]
-    if not found or len(found) != len(commits):
+    if step is None or not found or len(found) != len(commits):
         return
     # A consumer that needs another ring's next block holds one more slot of this one.
     late = min(MOST_TURNS, *(report.depth - 1 - len(found) for report in found))
@@ -90,11 +94,11 @@ def _delay(loop: scf.ForOp) -> None:
     for report in found:
         # Copies complete in the order of their groups, whichever ring they are for.
         report.wait.num = IntegerAttr(late * len(found), i32)
-        begun = insert_before(report.arrival, CmpiOp("sge", loop.body.block.args[0], _start(loop, late, loop)))
+        begun = insert_before(report.arrival, CmpiOp("sge", loop.body.block.args[0], _start(loop, step * late, loop)))
         arrive_at_slot_before(report.arrival, report.turns.value, report.depth, begun.results[0], report.arrival, late)
         total = report.turns.after_loop(after)
         for back in range(late, 0, -1):
-            has_run = insert_before(after, CmpiOp("sgt", loop.ub, _start(loop, back - 1, after)))
+            has_run = insert_before(after, CmpiOp("sgt", loop.ub, _start(loop, step * (back - 1), after)))
             arrive_at_slot_before(report.arrival, total, report.depth, has_run.results[0], after, back)
         view = report.arrival.alloc.owner
         Rewriter.erase_op(report.arrival)
@@ -112,16 +116,11 @@ def _report_after(wait: ttg.AsyncWaitOp, loop: scf.ForOp) -> _Report | None:
     return None if slots is None else _Report(wait, op, *slots)
 
 
-def _start(loop: scf.ForOp, turn: int, place: Operation) -> SSAValue:
-    """Insert the value of the induction variable in the turn of this number."""
-    if not turn:
+def _start(loop: scf.ForOp, distance: int, place: Operation) -> SSAValue:
+    """Insert the loop's first value plus a distance."""
+    if not distance:
         return loop.lb
-    lower, step = constant_integer(loop.lb), constant_integer(loop.step)
-    if step is None:
-        factor = number(place, turn, loop.step.type)
-        distance = insert_before(place, arith.MuliOp(loop.step, factor)).result
-    else:
-        distance = number(place, step * turn, loop.step.type)
-        if lower is not None:
-            return number(place, lower + step * turn, loop.lb.type)
-    return insert_before(place, arith.AddiOp(loop.lb, distance)).result
+    lower = constant_integer(loop.lb)
+    if lower is not None:
+        return number(place, lower + distance, loop.lb.type)
+    return insert_before(place, arith.AddiOp(loop.lb, number(place, distance, loop.lb.type))).result

@@ -243,8 +243,9 @@ def _blocks_around(block: Block) -> Iterator[Block]:
         parent = around.parent_op()
 
 
-def _others_between(first: Operation, last: Operation, loads: Sequence[Operation]) -> bool:
+def _others_between(one: Operation, other: Operation, loads: Sequence[Operation]) -> bool:
     """True if loops or branches with loads stand between two loads: the first one can't wait until these are done."""
+    first, last = sorted((one, other), key=loads.index)
     op = first.next_op
     while op is not None and op is not last:
         if op.regions and any(inner in loads for inner in op.walk()):

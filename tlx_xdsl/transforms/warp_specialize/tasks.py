@@ -303,7 +303,8 @@ class _Former:
 
     def _choose_depths(self, rings: Sequence[Ring], loads: Collection[Operation]) -> None:
         """Give each ring its slots: what was asked for, or as many as shared memory holds."""
-        inner = [ring for ring in rings if _is_looped(ring) and not _holds_a_loop(ring)]
+        looped = [ring for ring in rings if _is_looped(ring)]
+        inner = [ring for ring in looped if not _holds_a_loop(ring)] or looped
         for ring in rings:
             ring.depth = 1 if ring in inner else self.options.outer_depth or 1
         target = module_target(self.module) or target_named("sm_90a")

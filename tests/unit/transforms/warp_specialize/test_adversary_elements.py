@@ -6,6 +6,7 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl import TensorDescriptor
+from tlx_xdsl.runtime.specialize.specialized import warp_specialized
 
 B = 64
 PASSES = ["after:frontend=tlx-ws-form-tasks{depth=2}", "after:frontend=tlx-ws-prefetch-loads"]
@@ -69,3 +70,13 @@ def test_an_index_that_comes_through_a_ring():
 
     expected, found = both(gathered, values)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("limit", [None, 32, 64])
+def test_a_limit_of_sums_in_the_tensor_cores_is_kept(limit):
+    """`tlx.async_dot` has no such limit, so that product stays `tl.dot`, and the other one does not."""
+    block = f"tensordesc<fp8e4nv[{B}, {B}]>"
+    types = {"a": block, "b": block, "out": "*fp32:16", "K": "i32"}
+    found = warp_specialized(tlx_xdsl.jit(product), types, {"imprecise": limit, "element": tl.float32, "B": B})
+    assert found.source.count(f"max_num_imprecise_acc={limit}") == (limit is not None)
+    assert found.source.count("tlx.async_dot(") == (1 if limit else 2)

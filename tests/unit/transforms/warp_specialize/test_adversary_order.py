@@ -82,6 +82,18 @@ def swapped_sums(a, b, out, N, B: tl.constexpr):
     put(out, u - 2 * v, B)
 
 
+def carried_past_a_branch(a, b, out, N, B: tl.constexpr):
+    """A product in flight that a branch would wait for, were it taken: its slot is given back after the other wait."""
+    u = tl.zeros((B, B), tl.float32)
+    v = tl.zeros((B, B), tl.float32)
+    for i in range(N):
+        x = a.load([i * B, 0])
+        u = tl.dot(x, b.load([i * B, 0]), u)
+        if i % 2 == 0:
+            v = tl.dot(x, x, v)
+    put(out, u + v, B)
+
+
 def arguments(n):
     random = np.random.default_rng(0)
     a, b = (random.standard_normal((n * B, B)).astype(np.float16) for _ in range(2))
@@ -91,14 +103,62 @@ def arguments(n):
 def result(fn, n, passes):
     out = np.full((B, B), np.nan, np.float32)
     stage = "ttgir" if passes else "frontend"
-    tlx_xdsl.jit(fn, passes=passes).interpret((1,), *arguments(5), out, n, B=B, stage=stage)
+    tlx_xdsl.jit(fn, passes=passes).interpret((1,), *arguments(5), out, n, B=B, stage=stage, schedule="adversarial")
     return out
 
 
-@pytest.mark.parametrize("fn", [around_a_loop, nested_in_a_turn, either_arm, long_integers, swapped_sums])
+IN_ONE_SLOT = [around_a_loop, nested_in_a_turn, either_arm, long_integers, swapped_sums, carried_past_a_branch]
+
+
+@pytest.mark.parametrize("fn", IN_ONE_SLOT)
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_one_slot_is_enough_for_what_the_plain_kernel_does(fn, n):
     np.testing.assert_allclose(result(fn, n, PASSES), result(fn, n, ()), rtol=1e-5, atol=1e-4)
+
+
+def a_row_around_a_loop(a, b, out, line, N, B: tl.constexpr):
+    """A row that is needed before the inner loop, and a block after it: one slot would wait for the loop's end."""
+    for i in range(N):
+        row = tl.load(line + i * B + tl.arange(0, B))
+        total = tl.zeros((B, B), tl.float32)
+        for j in range(3):
+            total = tl.dot(a.load([j * B, 0]), b.load([j * B, 0]), total + row[None, :])
+        out.store([i * B, 0], total + b.load([i * B, 0]).to(tl.float32))
+
+
+def test_a_row_and_a_block_around_a_loop_come_apart():
+    line = np.random.default_rng(1).standard_normal(2 * B).astype(np.float32)
+    found = []
+    for passes, stage in (((), "frontend"), (PASSES, "ttgir")):
+        found.append(np.full((2 * B, B), np.nan, np.float32))
+        kernel = tlx_xdsl.jit(a_row_around_a_loop, passes=passes)
+        kernel.interpret(
+            (1,), *arguments(5), TensorDescriptor.from_tensor(found[-1], [B, B]), line, 2, B=B, stage=stage
+        )
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-4)
+
+
+def around_other_loads(a, b, out, N, B: tl.constexpr):
+    """No ring but that of an outer loop: the inner one's block has no load that TMA can do."""
+    rows = tl.arange(0, B)
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(N):
+        total = tl.zeros((B, B), tl.float32)
+        for j in range(2):
+            total += tl.load(out + rows[:, None] * B + (rows[None, :] + j) % B)
+        acc = tl.dot(a.load([i * B, 0]), b.load([i * B, 0]), acc) + total * 0
+    put(out + B * B, acc, B)
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+def test_a_ring_around_a_loop_has_slots_where_it_is_the_only_one(depth):
+    passes = [f"after:frontend=tlx-ws-form-tasks{{depth={depth}}}", PASSES[1]]
+    found = []
+    for each, stage in (((), "frontend"), (passes, "ttgir")):
+        found.append(np.zeros((2, B, B), np.float32))
+        kernel = tlx_xdsl.jit(around_other_loads, passes=each)
+        kernel.interpret((1,), *arguments(5), found[-1], 5, B=B, stage=stage)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-4)
 
 
 def after_a_flag(a, b, out, flag, B: tl.constexpr):

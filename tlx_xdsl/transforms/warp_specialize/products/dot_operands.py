@@ -62,6 +62,8 @@ def why_no_wgmma(dot: tt.DotOp) -> str | None:
     depth = shape_of_tensor(dot.a.type)[1]
     if depth * element_bits(a) % BITS_OF_K:
         return f"its K of {depth} is no multiple of {BITS_OF_K // element_bits(a)}"
+    if both_fp8 and isinstance(d, Float32Type) and dot.max_num_imprecise_acc.value.data <= depth:
+        return "its sums are moved to f32 on the way, where `tlx.async_dot` leaves them in the tensor cores"
     return None
 
 

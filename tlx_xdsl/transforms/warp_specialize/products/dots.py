@@ -24,7 +24,7 @@ ttng.arrive_barrier %empty, 1 : ...
 from __future__ import annotations
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import BoolAttr, IntegerType, ModuleOp, i1
+from xdsl.dialects.builtin import BoolAttr, ModuleOp, i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -93,10 +93,6 @@ class _Partition:
         operand_b = b.view(dot) if b is not None else self._buffered(dot.b, dot)
         operand_a = a.view(dot) if a is not None else dot.a
         use_accumulator = [number(dot, 0, i1)] if is_zero(dot.c) else []
-        depth, limit = shape_of_tensor(dot.a.type)[1], dot.max_num_imprecise_acc.value.data
-        # Where sums of fp8 are moved to f32 on the way, threads touch the accumulator meanwhile.
-        element = scalar_type(dot.a.type)
-        is_limited = element_bits(element) == 8 and not isinstance(element, IntegerType) and limit < depth
         product = replace(
             dot,
             ttng.WarpGroupDotOp(
@@ -104,7 +100,7 @@ class _Partition:
                 properties={
                     "inputPrecision": dot.input_precision,
                     "maxNumImpreciseAcc": dot.max_num_imprecise_acc,
-                    "isAsync": BoolAttr.from_bool(not is_limited),
+                    "isAsync": BoolAttr.from_bool(True),
                 },
                 result_types=[dot.d.type],
             ),

@@ -53,16 +53,23 @@ def _move(arrival: ttng.ArriveBarrierOp, reads: Reads, rings: RingLinks) -> None
             readers += products
     if not readers:
         return
-    last = max(readers, key=lambda product: order[in_block(product, block)])
-    outer = in_block(last, block)
-    if outer is not last:
-        _place_after(arrival, _after_waits(outer), order)
-    elif not last.is_async.value.data:
-        _place_after(arrival, _after_waits(last), order)
-    elif (wait := _completion(last, last.next_op, None, block, 0)) is not None:
-        _place_after(arrival, _after_waits(wait), order)
-    else:
-        _release_in_next_turn(arrival, last, block, rings)
+    # A branch may not be taken, and a loop may not turn: what they wait for does not end products around them.
+    nested = [in_block(product, block) for product in readers if product.parent is not block]
+    place = _after_waits(max(nested, key=order.__getitem__)) if nested else None
+    direct = [product for product in readers if product.parent is block]
+    if direct:
+        last = max(direct, key=order.__getitem__)
+        end = _completion(last, last.next_op, None, block, 0) if last.is_async.value.data else last
+        if end is None:
+            _release_in_next_turn(arrival, last, block, rings, place)
+            return
+        place = _later(_after_waits(end), place)
+    assert place is not None, "there are readers"
+    _place_after(arrival, place, order)
+
+
+def _later(one: Operation, other: Operation | None) -> Operation:
+    return one if other is None or other.is_before_in_block(one) else other
 
 
 def _lies_in(op: Operation, block: Block) -> bool:
@@ -114,14 +121,18 @@ def _completion(
 
 
 def _release_in_next_turn(
-    arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroupDotOp, block: Block, rings: RingLinks
+    arrival: ttng.ArriveBarrierOp,
+    product: ttng.WarpGroupDotOp,
+    block: Block,
+    rings: RingLinks,
+    earliest: Operation | None,
 ) -> None:
     """Give back in each turn the slot of the turn before, and the last one after the loop."""
     loop = block.parent_op()
     assert isinstance(loop, scf.ForOp), "only loops carry results in flight"
     turns = turns_of_slots(arrival, loop)
     if turns is None:
-        _end_in_this_turn(arrival, product, block)
+        _end_in_this_turn(arrival, block, earliest)
         return
     since = products_between(product, None, block)
     wait = _completion(product, block.first_op, None, block, since)
@@ -192,9 +203,9 @@ def arrive_at_slot_before(
     insert_before(place, made, located_at=model)
 
 
-def _end_in_this_turn(arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroupDotOp, block: Block) -> None:
+def _end_in_this_turn(arrival: ttng.ArriveBarrierOp, block: Block, earliest: Operation | None) -> None:
     """Let the wait at the end of the body leave nothing in flight, and arrive after it."""
     waits = [op for op in block.ops if isinstance(op, ttng.WarpGroupDotWaitOp)]
     last = waits[-1]
     last.pendings = IntegerAttr(0, i32)
-    _place_after(arrival, _after_waits(last), {})
+    _place_after(arrival, _later(_after_waits(last), earliest), {})
