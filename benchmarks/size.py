@@ -44,24 +44,24 @@ BUDGETS: dict[str, float] = {
     # Of torch: what a library asks of a GPU that is not there.
     "compat": 12_000,
     # Shifted windows, read without masks but at their edges, and products of bf16 and int8 by AMX.
-    "cpu": 138_500,
+    "cpu": 139_500,
     "decompile": 24_500,
     "dialects": 69_500,
     "frontend": 76_000,
     "gate": 9_500,
     "interpreter": 105_000,
-    "kernels": 134_500,
+    "kernels": 132_500,
     "language": 24_500,
     "layouts": 23_500,
     "numerics": 17_500,
     "ptx": 88_500,
-    "runtime": 154_000,
+    "runtime": 155_000,
     "sass": 25_500,
     "text": 14_000,
     "timing": 57_000,
     "tools": 69_500,
     "torch": 3_000,
-    "transforms": 152_000,
+    "transforms": 155_000,
     "ttl": 204_500,
     # 1,067,500 before. Of what came then, proofs of aliases, truncation, tensor memory and tails took 5,900; chosen
     # pointers, block pointers and device functions on the CPU 3,500; what runs and launches have in common 3,700; what
@@ -93,9 +93,9 @@ BUDGETS: dict[str, float] = {
     # 2,000; rows that begin anywhere 5,000. Aggregates of kernels took 9,000 away: attention of sequences and of 8
     # bits, both schedules of a product that is scattered, and six loops over K are one kernel each.
     # Plain kernels whose producers copy by threads what TMA can't 2,800, and whose clusters share loads 2,800.
-    "total": 1_537_500,
-    "core": 1_061_000,
-    "compiler": 775_500,
+    "total": 1_541_500,
+    "core": 1_065_500,
+    "compiler": 780_000,
     IMPORTS: 7.5,
     SMALL_FILES: 100,
     FULLEST: 30,

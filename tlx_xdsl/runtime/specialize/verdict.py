@@ -18,7 +18,7 @@ from ..kernel import Kernel
 PROOF_STATES = 600
 """States of the search for a candidate's proof: those of the gallery that end do so after 479 at most."""
 PROOF_SECONDS = 20.0
-"""Seconds of a processor for it, so that nobody waits for long: the gallery's take 2 at most."""
+"""Seconds of a processor for it, a bound for large kernels: those of the gallery take 2 at most."""
 EXPLORATION_SECONDS = 20.0
 """Seconds for all orders of a small launch, where there is no proof."""
 
