@@ -6,13 +6,14 @@ bounds of sums of atoms, and remainders of atoms; so that all tasks get the same
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import gcd, inf, lcm
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from xdsl.ir import Operation
 
-from .values import Atom, Part, Sum, Value, add, constant_of, only_atom, parts_of, total
+from .values import Atom, Part, Sum, Value, add, constant_of, only_atom, parts_of, scale, total
 
 Bounds: TypeAlias = tuple[float, float]
 """The least and the greatest number that a sum can be."""
@@ -229,6 +230,12 @@ class Facts:
                 case "select":
                     known = self._chosen(atom, split=False)
                     known = None if known is None else self.simplified(known)
+                case "product":
+                    left, right = atom.arguments
+                    if (number := self.constant(left)) is not None:
+                        known = scale(self.simplified(right), number)
+                    elif (number := self.constant(right)) is not None:
+                        known = scale(self.simplified(left), number)
                 case _:
                     pass
             result = add(result, Sum(0, ((atom, 1),)) if known is None else known, factor)
@@ -346,9 +353,22 @@ class Facts:
             answers.append(answer)
         raise SplitError(answers, *(atom for atom, _ in parts))
 
+    def assume_positive(self, value: Value) -> None:
+        """Note that a value is above zero, without a question."""
+        if isinstance(value, Sum):
+            parts, divisor, limit = normalised(value)
+            low, high = self.bounds.get(parts, UNBOUNDED)
+            if divisor > 0:
+                self.bounds[parts] = max(low, limit // divisor + 1), high
+            else:
+                self.bounds[parts] = low, min(high, -(limit // -divisor) - 1)
+
     def known(self, parts: tuple[Part, ...]) -> Bounds:
-        """Return what is known of a sum, by its remainder, too."""
+        """Return what is known of a sum, by its remainder, too; a product of positive numbers is positive."""
         low, high = self.bounds.get(parts, UNBOUNDED)
+        if len(parts) == 1 and parts[0][0].kind == "product":
+            factors = parts[0][0].arguments
+            low = max(low, 1 if all(self.positive(each, split=False) for each in factors) else low)
         least, most = self._inherited(parts)
         low, high = max(low, least), min(high, most)
         modulus = 0
@@ -377,6 +397,38 @@ class Facts:
         rest, divisor, _ = normalised(Sum(0, kept))
         low, high = self.bounds.get(rest, UNBOUNDED)
         return (low * divisor, high * divisor) if divisor > 0 else (high * divisor, low * divisor)
+
+
+def may_be_anything(guesses: Iterable[Atom]) -> bool:
+    """Return whether each answer to questions about these is one that there is, however the others are answered.
+
+    Facts say nothing of what is computed from other numbers. So that is one number alone, the same in all turns, and
+    neither the smaller nor the larger of two: a quotient by an argument, say.
+    """
+    computed = {atom for atom in guesses if _is_computed(atom)}
+    return len(computed) <= 1 and not any(atom.origins or _has_limit(atom) for atom in computed)
+
+
+def _is_computed(atom: Atom) -> bool:
+    match atom.kind:
+        case "function":
+            return atom.arguments[0][0] != "tt.load"
+        case "product":
+            return bool(atom.origins)
+        case "quotient" | "remainder":
+            return any(_is_computed(each) for each, _ in parts_of(atom.arguments[0]))
+        case _:
+            return False
+
+
+def _has_limit(value: Any) -> bool:
+    """Return whether a minimum or a maximum is a part of a value, or of an argument of an atom."""
+    if isinstance(value, Atom):
+        is_limit = value.kind == "function" and value.arguments[0][0].startswith(("arith.min", "arith.max"))
+        return is_limit or any(map(_has_limit, value.arguments))
+    if isinstance(value, Sum):
+        return any(_has_limit(atom) for atom, _ in value.parts)
+    return isinstance(value, tuple) and any(map(_has_limit, cast("tuple[Any, ...]", value)))
 
 
 def _exact(bound: float) -> float:

@@ -228,6 +228,8 @@ class Machine:
             else:
                 base, limit = lower, add(upper, lower, -1)
         else:
+            # That is what 'scf.for' asks for.
+            state.facts.assume_positive(by)
             base, stride, limit, by = lower, by, self.values.of("turns", lower, upper, by), 1
         origin = None
         if isinstance(limit, Sum):

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from math import inf, lcm
 from typing import Literal
 
-from xdsl.dialects import arith as upstream_arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import Group, Kind, Space, accesses_of, effects_of, num_ctas_of, num_warps_of
@@ -39,11 +39,12 @@ from .facts import (
     Questions,
     SplitError,
     TooNearError,
+    may_be_anything,
 )
 from .machine import Machine
 from .quotient import is_over, reduce
 from .state import State, Task
-from .values import Part
+from .values import Atom, Part
 
 MOST_STATES = 60_000
 """States that are searched at most."""
@@ -156,7 +157,7 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float, states: int) -
             diagnostic = _described(broken)
             idle = [(parts, loop) for parts, loop in search.idle_loops() if parts not in required]
             if not idle:
-                is_certain = isinstance(broken, BrokenError) and not _has_bounded_turns(function)
+                is_certain = isinstance(broken, BrokenError) and may_be_anything(search.guesses)
                 answer, reason = "refuted" if is_certain else "unproved", diagnostic
                 break
             # Whoever launches it with a loop that does not turn is not to expect much: the others are to be sure.
@@ -170,36 +171,6 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float, states: int) -
         tuple(_constant_loops(function)), () if search is None else search.steps(),
         1 if search is None else len(search.codes), (*required.values(), *ends), unseen_in(function),
     )  # fmt: skip
-
-
-def _has_bounded_turns(function: tt.FuncOp) -> bool:
-    """True if a loop in which something synchronises ends at the smaller or the larger of two numbers.
-
-    Then turns of several loops may be related in a way that the search does not follow, and what it finds may not be.
-    """
-    loops = [op for op in function.walk() if isinstance(op, scf.ForOp)]
-    work = [
-        bound
-        for loop in loops
-        if any(isinstance(each, ttng.WaitBarrierOp) for each in loop.body.walk())
-        for bound in (loop.lb, loop.ub)
-    ]
-    seen: set[SSAValue] = set()
-    while work:
-        value = work.pop()
-        owner = value.owner
-        if value in seen:
-            continue
-        seen.add(value)
-        if isinstance(owner, Block):
-            tasks = owner.parent_op()
-            if isinstance(tasks, ttg.WarpSpecializePartitionsOp) and isinstance(value, BlockArgument):
-                work.append(tasks.explicit_captures[value.index])
-            continue
-        if isinstance(owner, upstream_arith.MinSIOp | upstream_arith.MaxSIOp):
-            return True
-        work += owner.operands
-    return False
 
 
 def _described(error: BrokenError | UnprovedError) -> Diagnostic:
@@ -248,6 +219,8 @@ class _Search:
     states: int = 0
     failed: State | None = None
     """The state in which something went wrong."""
+    guesses: set[Atom] = field(default_factory=set[Atom])
+    """What paths were split by."""
     codes: list[Code] = field(default_factory=list[Code])
     waits: list[tuple[Operation, Operation]] = field(default_factory=list[tuple[Operation, Operation]])
     """Loops that wait for what others write to global memory, and the accesses to that."""
@@ -370,6 +343,7 @@ class _Search:
                 if not any(self.machine.turn(after, task) for task in sorted(after.tasks, key=_turns_done)):
                     break
             except SplitError as error:
+                self.guesses.update(error.atoms)
                 if any(is_over(before, atom) for atom in error.atoms):
                     raise ForgottenError from error
                 answers: list[State] = []

@@ -36,6 +36,59 @@ def ring(src, dst, T, SLOTS: tl.constexpr, BUG: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def strided_ring(src, dst, K, STEP, SLOTS: tl.constexpr, BUG: tl.constexpr):
+    """Loops with a step that is an argument; each slot is given back a turn late."""
+    tile = tlx.local_alloc((16, 16), tl.float32, SLOTS)
+    full = tlx.alloc_barriers(SLOTS)
+    empty = tlx.alloc_barriers(SLOTS)
+    step = STEP * 16
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            for k in range(0, K, step):
+                t = k // step
+                tlx.barrier_wait(empty[t % SLOTS], ((t // SLOTS) & 1) ^ 1)
+                tlx.barrier_expect_bytes(full[t % SLOTS], 1024)
+                tlx.async_descriptor_load(src, tile[t % SLOTS], [k, 0], full[t % SLOTS])
+        with tlx.async_task(num_warps=4):
+            rows = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+            for k in range(0, K, step):
+                t = k // step
+                tlx.barrier_wait(full[t % SLOTS], (t // SLOTS) & 1)
+                tl.store(dst + t * 256 + rows, tlx.local_load(tile[t % SLOTS]))
+                late = k >= 0 if BUG == "first turn" else k > 0
+                tlx.barrier_arrive(empty[(t + SLOTS - 1) % SLOTS], pred=late)
+
+
+@tlx_xdsl.jit
+def counted_ring(src, dst, ends, TILES, BUG: tl.constexpr):
+    """How often the inner loop turns is loaded for each tile, and slots are counted by what is computed of it."""
+    tile = tlx.local_alloc((16, 16), tl.float32, 1)
+    full = tlx.alloc_barriers(1)
+    empty = tlx.alloc_barriers(1)
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            filled = 0
+            for at in range(TILES):
+                end = tl.load(ends + at)
+                for k in range(0, end, 16):
+                    tlx.barrier_wait(empty[0], (filled + k // 16) & 1 ^ 1)
+                    tlx.barrier_expect_bytes(full[0], 1024)
+                    tlx.async_descriptor_load(src, tile[0], [k, 0], full[0])
+                filled += tl.cdiv(tl.maximum(end, 0), 16)
+        with tlx.async_task(num_warps=4):
+            rows = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+            filled = 0
+            for at in range(TILES):
+                end = tl.load(ends + at)
+                for k in range(0, end, 16):
+                    tlx.barrier_wait(full[0], (filled + k // 16) & 1)
+                    tl.store(dst + k * 16 + rows, tlx.local_load(tile[0]))
+                    if BUG != "no arrival":
+                        tlx.barrier_arrive(empty[0])
+                filled += tl.cdiv(tl.maximum(end, 0), 16)
+
+
+@tlx_xdsl.jit
 def turns(T, BUG: tl.constexpr):
     """Two tasks take turns at named barriers."""
     with tlx.async_tasks():

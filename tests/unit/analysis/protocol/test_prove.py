@@ -10,7 +10,7 @@ import pytest
 import tlx_xdsl
 from tests.unit import volume
 from tests.unit.analysis.protocol import late
-from tests.unit.analysis.protocol.kernels import below_zero, by_thread, polls, ring, turns
+from tests.unit.analysis.protocol.kernels import below_zero, by_thread, counted_ring, polls, ring, strided_ring, turns
 from tests.zoo.table import AREAS
 from tlx_xdsl.analysis.protocol.prove import prove
 from tlx_xdsl.runtime.check.run import any_values
@@ -68,6 +68,43 @@ def test_a_wrong_ring_is_refuted(bug):
     found = proof(ring, **ring_arguments(3, 2, bug))
     assert found.answer == "refuted"
     assert found.reason.location.filename.endswith("kernels.py")
+
+
+def strided_arguments(K, STEP, SLOTS, BUG):
+    src = tlx_xdsl.TensorDescriptor.from_tensor(np.ones((max(K, 16), 16), np.float32), [16, 16])
+    return {"src": src, "dst": np.zeros((K + 16) * 16, np.float32), "K": K, "STEP": STEP, "SLOTS": SLOTS, "BUG": BUG}
+
+
+@pytest.mark.parametrize("slots", [2, 3, 4])
+@pytest.mark.parametrize("bug", ["none", "first turn"])
+def test_a_step_that_is_an_argument_is_positive(slots, bug):
+    """The interpreter is the oracle: what it ends is not refuted, and what is proved it ends."""
+    found = proof(strided_ring, **strided_arguments(96, 1, slots, bug))
+    assert found.answer == {"none": "proved", "first turn": "refuted"}[bug]
+    runs = [(K, STEP) for K in (0, 16, 40, 96, 160) for STEP in (1, 2)]
+    ends = []
+    for K, STEP in runs:
+        try:
+            tlx_xdsl.interpret(strided_ring, 1, **strided_arguments(K, STEP, slots, bug))
+            ends.append(True)
+        except tlx_xdsl.CompilationError:
+            ends.append(False)
+    assert all(ends) == (bug == "none"), dict(zip(runs, ends, strict=True))
+
+
+@pytest.mark.parametrize("bug", ["none", "no arrival"])
+def test_what_is_computed_from_other_numbers_refutes_nothing(bug):
+    """Of the larger of two numbers facts say nothing, so a path that it splits may be none; earlier ones are."""
+    src = tlx_xdsl.TensorDescriptor.from_tensor(np.ones((64, 16), np.float32), [16, 16])
+    ends = np.array([40, 0, -8, 64], np.int32)
+    given = {"src": src, "dst": np.zeros(64 * 16, np.float32), "ends": ends, "TILES": 4, "BUG": bug}
+    assert proof(counted_ring, **given).answer == {"none": "unproved", "no arrival": "refuted"}[bug]
+    if bug == "none":
+        tlx_xdsl.interpret(counted_ring, 1, **given)
+        assert (given["dst"] == 1).all()
+    else:
+        with pytest.raises(tlx_xdsl.CompilationError, match="deadlock"):
+            tlx_xdsl.interpret(counted_ring, 1, **given)
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3])
