@@ -201,8 +201,7 @@ def _checked(number: int, written: Program, made: MadeBySource, _kernel: Any, ch
 
 def _in_ptx(number: int, written: Program, made: MadeBySource, _kernel: Any, chosen: Decisions) -> Ending | str:
     """Run every tenth kernel's final code."""
-    if number % 10 or "max_num_imprecise_acc" in written.text:
-        # Stock Triton adds such sums up before it has waited for them, in the plain kernel, too.
+    if number % 10:
         return ""
     plain, special = _fitting(written, made, number), _fitting(written, made, number)
     made.run_plain(plain)

@@ -4,6 +4,8 @@ A forward dataflow analysis over the blocks, which takes the worst way into each
 
 - What `wgmma.mma_async` accumulates into belongs to it until a `wgmma.wait_group` that covers its group; only another
   product may accumulate into the same registers. Its A in registers may not be written until then.
+  Where threads use it before its group is committed, no wait could cover it yet, and ptxas puts one there (its C7517):
+  stock Triton makes such sums of fp8 products with `max_num_imprecise_acc`.
 - A product may not take registers that threads have written after the last `wgmma.fence`. A copy is as old as what it
   copies: LLVM puts copies between the fence and a product that keeps its old accumulator or begins with zero.
 
@@ -141,7 +143,9 @@ def _threads(instruction: Instruction, step: Step | None, at: int, state: _State
         reads.append(instruction.guard.number)
     misuse: Misuse | None = None
     for register in (*reads, *writes):
-        if register in state.results:
+        if state.results.get(register, (0, 0))[0] == _OPEN:
+            del state.results[register]
+        elif register in state.results:
             text = "this uses the result of a wgmma that was not waited for"
             misuse = misuse or Misuse(at, text, state.results[register][1])
     for register in writes:

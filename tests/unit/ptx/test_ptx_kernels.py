@@ -1,5 +1,6 @@
 """Kernels from the final PTX of stock Triton: the numbers of numpy, and of the interpreter."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -50,6 +51,27 @@ def test_products(target):
     options = {"stage": "ptx", "target": target, "mends": True}
     interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, options=options)
     np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
+
+
+@tlx_xdsl.jit
+def limited(a_ptr, b_ptr, c_ptr, K):
+    rows = tl.arange(0, 64)
+    acc = tl.zeros((64, 64), tl.float32)
+    for k in range(0, K, 64):
+        depth = k + tl.arange(0, 64)
+        a = tl.load(a_ptr + rows[:, None] * K + depth[None, :])
+        b = tl.load(b_ptr + rows[None, :] * K + depth[:, None])
+        acc = tl.dot(a, b, acc, max_num_imprecise_acc=32)
+    tl.store(c_ptr + rows[:, None] * 64 + rows[None, :], acc)
+
+
+def test_sums_of_fp8_that_are_added_before_their_commit():
+    """Stock Triton adds them up between the products of a group, and ptxas puts a wait there."""
+    a, b = np.random.default_rng(0).standard_normal((2, 64, 256)).astype(ml_dtypes.float8_e4m3fn)
+    c = np.full((64, 64), np.nan, np.float32)
+    interpret(limited, 1, a, b, c, 256, stage="ptx", target="sm_90a")
+    # Tensor cores keep some 14 bits of sums of fp8.
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64).T, atol=0.02)
 
 
 def test_atomics_and_scans():
