@@ -47,7 +47,7 @@ FAILED = (*BAD, "deadlock", "fault", "plain wrong", "refuted", "race", "other tt
 OVER_BUDGET = "B of shared memory"
 SECONDS = 60
 """Seconds of a processor for a kernel, its proof and its other runs."""
-BEYOND = "this store is outside"
+BEYOND = "outside of the tensor: nothing is written"
 """A tile beyond the matrix, which the plain kernel masks, and TMA leaves out."""
 WILD = 50_000_000
 """The first number of a kernel of `plain_wild`."""
