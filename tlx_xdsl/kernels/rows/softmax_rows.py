@@ -251,8 +251,7 @@ def softmax_backward_long_rows(
     product = tl.sum(products, 0)
     if WIDTH > 1:
         product += tl.sum(y_edge * dy_edge)
-        dx = y_edge * (dy_edge - product)
-        store(dx_ptr, place, dx, is_edge)
+        store(dx_ptr, place, y_edge * (dy_edge - product), is_edge)
     for first in range(0, count, BLOCK):
         at = first + columns
         y = tl.load(y_ptr + at, at < count, 0.0, eviction_policy="evict_first").to(tl.float32)
