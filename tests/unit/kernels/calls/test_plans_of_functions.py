@@ -14,7 +14,7 @@ from tlx_xdsl.kernels.attention.decode import call as decode, mla
 from tlx_xdsl.kernels.attention.options import Options
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.workspaces import WORKSPACES
-from tlx_xdsl.kernels.rows import layernorm, softmax, swiglu
+from tlx_xdsl.kernels.rows import norm, softmax, swiglu
 
 pytestmark = pytest.mark.quick
 
@@ -33,7 +33,7 @@ def row_cases(columns):
     x, w = ((64, columns), HALF), ((columns,), HALF)
     return {
         "softmax": (softmax._prepare, (x, x), ()),
-        "layer_norm": (layernorm._prepare, (x, w, w, x), (1e-5,)),
+        "layer_norm": (norm.LAYER_NORM.prepare, (x, w, w, x), (1e-5,)),
         "swiglu": (swiglu._prepare, (x, x, x), ()),
         "swiglu_backward": (swiglu._prepare_backward, (x, x, x, x, x), ()),
     }  # fmt: skip
