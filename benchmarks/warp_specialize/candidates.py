@@ -27,7 +27,7 @@ DECISIONS: tuple[Mapping[str, Any], ...] = (
 CLUSTERS: tuple[Mapping[str, Any], ...] = ({"groups": 2, "persistent": True, "cluster": 2},)
 """Those of products, whose tiles share blocks; the screening's times show what they are worth."""
 SPLIT: tuple[Mapping[str, Any], ...] = tuple({"groups": 2, "split": parts} for parts in (2, 4, 8))
-"""Those of products with few tiles, whose loops programs share."""
+"""Decisions of products with few tiles, whose loops programs share."""
 FEW_TILES: Mapping[str, tuple[Shape, ...]] = {
     "matmul": tuple({"M": m, "N": n, "K": k} for m, n, k in ((512, 512, 16384), (1024, 1024, 8192), (256, 4096, 4096)))
 }

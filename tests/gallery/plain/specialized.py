@@ -6,7 +6,7 @@ for launches of the written kernel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.gallery.plain.family import Problem
+from tests.gallery.plain.numpy_arrays import check, expected
+from tlx_xdsl import CompilationError
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.python.foreign import source_of
@@ -131,6 +133,17 @@ def made_by_source(
     if found.refused is not None:
         raise found.refused
     return MadeBySource(plain, plain, num_warps, constexprs, found)
+
+
+def goes_wrong(run: Callable[[], Any], problem: Problem, tolerance: float) -> bool:
+    """Return whether a run ends in an error, warns, or computes something else: what a test wants of a mutant."""
+    try:
+        if any(each.severity != "remark" for each in run().warnings):
+            return True
+        check(problem, expected(problem), tolerance)
+    except (CompilationError, AssertionError):
+        return True
+    return False
 
 
 def plain_of(

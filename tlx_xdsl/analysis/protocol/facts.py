@@ -366,9 +366,9 @@ class Facts:
     def known(self, parts: tuple[Part, ...]) -> Bounds:
         """Return what is known of a sum, by its remainder, too; a product of positive numbers is positive."""
         low, high = self.bounds.get(parts, UNBOUNDED)
-        if len(parts) == 1 and parts[0][0].kind == "product":
-            factors = parts[0][0].arguments
-            low = max(low, 1 if all(self.positive(each, split=False) for each in factors) else low)
+        atom = parts[0][0]
+        if len(parts) == 1 and atom.kind == "product" and all(self.positive(e, split=False) for e in atom.arguments):
+            low = max(low, 1)
         least, most = self._inherited(parts)
         low, high = max(low, least), min(high, most)
         modulus = 0

@@ -220,7 +220,7 @@ class _Search:
     failed: State | None = None
     """The state in which something went wrong."""
     guesses: set[Atom] = field(default_factory=set[Atom])
-    """What paths were split by."""
+    """The atoms that paths were split by."""
     codes: list[Code] = field(default_factory=list[Code])
     waits: list[tuple[Operation, Operation]] = field(default_factory=list[tuple[Operation, Operation]])
     """Loops that wait for what others write to global memory, and the accesses to that."""
